@@ -50,13 +50,16 @@ std::shared_ptr<AgentCall> AgentCalls::Take(uint64_t number) {
 
 bool AgentCalls::Waits(uint64_t number) const {
   std::lock_guard<std::mutex> lock(mu_);
-  return calls_.contains(number);
+  const auto it = calls_.find(number);
+  return it != calls_.end() && !it->second.cancelled;
 }
 
 void AgentCalls::Hasten(uint64_t number, Time due, absl::Status late) {
   std::lock_guard<std::mutex> lock(mu_);
   const auto it = calls_.find(number);
-  if (it == calls_.end() || it->second.due <= due) return;
+  if (it == calls_.end()) return;
+  it->second.cancelled = true;
+  if (it->second.due <= due) return;
   due_.erase({it->second.due, number});
   it->second.due = due;
   it->second.late = std::move(late);

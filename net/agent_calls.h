@@ -62,8 +62,9 @@ class AgentCalls {
   absl::StatusOr<uint64_t> Begin(std::shared_ptr<AgentCall> call, Time due, absl::Status late, bool* first = nullptr);
   // Null when nobody waits for its answer.
   std::shared_ptr<AgentCall> Take(uint64_t number);
+  // Whether somebody waits for its answer who has not cancelled it.
   bool Waits(uint64_t number) const;
-  // The call is due then, unless it is earlier.
+  // It was cancelled, and is due then, unless it is earlier.
   void Hasten(uint64_t number, Time due, absl::Status late);
   // Takes those that are due.
   std::vector<Late> Due(Time now);
@@ -78,6 +79,7 @@ class AgentCalls {
     std::shared_ptr<AgentCall> call;
     Time due;
     absl::Status late;
+    bool cancelled = false;
   };
   mutable std::mutex mu_;
   absl::Status ended_;

@@ -48,14 +48,16 @@ caf::behavior CallerBehavior(caf::stateful_actor<CallerState>* self, const HostP
     if (!found) return end(Unavailable(address.ToString(), ": a node of CAF's is there, but no server"));
     end(caf::actor_cast<caf::actor>(found));
   };
+  const auto by = std::chrono::steady_clock::now() + timeout;
   probes->Start(address, timeout, [me = caf::actor_cast<caf::actor>(self)](absl::StatusOr<HostPort> found) {
     caf::anon_send(me, probed{std::move(found)});
   });
   return {[=](const probed& p) {
     if (!p.found.ok()) return end(p.found.status());
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(by - std::chrono::steady_clock::now());
     // The address that answered: CAF would take another one of the same name.
-    self->request(self->system().middleman().actor_handle(), timeout, caf::connect_atom::value, p.found->host,
-                  p.found->port)
+    self->request(self->system().middleman().actor_handle(), std::max(left, std::chrono::milliseconds(100)),
+                  caf::connect_atom::value, p.found->host, p.found->port)
         .then(connected, failed);
   }};
 }

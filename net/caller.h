@@ -14,7 +14,8 @@
 
 namespace troupe {
 
-// The system has CAF's middleman. Each part of a call ends after `timeout`.
+// The system has CAF's middleman. A call, of both parts, ends after `timeout`, but for the time of
+// a look-up; a connection that was probed has 100 ms at least.
 Dial DialByNetwork(caf::actor_system& system, std::shared_ptr<Probes> probes, std::chrono::milliseconds timeout);
 
 // The same by a thread that may wait, in `at_most` (and a day) and the time of a look-up.

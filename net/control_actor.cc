@@ -1,6 +1,7 @@
 #include "net/control_actor.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -34,15 +35,20 @@ class Control {
   void On(const hello& m) {
     if (!self_->current_sender()) return;  // nobody could be told of anything
     greeters_worker_ = m.worker;
+    greeters_number_ = m.number;
     Do(members_.Hello({m.protocol, m.cluster, m.from, m.to, m.incarnation}, Now()));
   }
   void On(const welcome& m) {
     const int peer = Sender();
-    const Greeting says{m.protocol, m.cluster, m.from, {}, m.incarnation};
+    const Greeting says{m.protocol, m.cluster, m.from, {}, m.incarnation, m.number};
     greeters_worker_ = m.worker;
     if (peer >= 0) Do(members_.Welcome(peer, says, m.greeted, m.status, Now()));
   }
-  void On(const beat& m) { Do(members_.Beat(Sender(), m.incarnation, Now())); }
+  void On(const beat& m) {
+    // What is due is due later than before: with many peers, most messages are beats.
+    const auto actions = members_.Beat(Sender(), m.incarnation, Now());
+    if (!actions.empty()) Do(actions);
+  }
   void On(const who_are_you& m) { Do(members_.AskedWho(Sender(), m.incarnation, Now())); }
   void On(const goodbye& m) { Do(members_.Goodbye(Sender(), m.incarnation, Now())); }
   void On(const goodbye_noted&) {
@@ -55,8 +61,9 @@ class Control {
     TellRuntime(peer, m.worker);
   }
   void On(const own_worker& m) {
-    for (int i = 0; i < members_.size(); ++i) {
-      if (members_.IsUp(i)) self_->send(handles_[static_cast<size_t>(i)], worker_here{incarnation_, m.worker});
+    // Also to who is being greeted: the hello had the one before.
+    for (const caf::actor& peer : handles_) {
+      if (peer) self_->send(peer, worker_here{incarnation_, m.worker});
     }
   }
   void On(const dialled& m) {
@@ -77,6 +84,7 @@ class Control {
     const int peer = PeerOf(m.source);
     if (peer < 0) return;
     handles_[static_cast<size_t>(peer)] = nullptr;
+    by_address_.erase(m.source);
     unanswered_.erase(peer);
     Do(members_.Closed(peer, self_->system().render(m.reason), Now()));
   }
@@ -97,9 +105,10 @@ class Control {
     return caf::unit;
   }
   caf::result<caf::message> Open(open_session& m) {
-    if (links_.host) return self_->delegate(links_.host, std::move(m));
+    const caf::actor host = links_.host ? links_.host() : caf::actor();
+    if (host) return self_->delegate(host, std::move(m));
     session_opened answer;
-    answer.status = Unavailable(task_, " opens no sessions");
+    answer.status = Unavailable(task_, links_.host ? " opens no sessions now; try again" : " opens no sessions");
     return caf::make_message(std::move(answer));
   }
   ServerStatus Status() {
@@ -129,17 +138,21 @@ class Control {
     return who ? PeerOf(caf::actor_cast<caf::actor_addr>(who)) : -1;
   }
   int PeerOf(const caf::actor_addr& who) const {
-    for (size_t i = 0; i < handles_.size(); ++i) {
-      if (handles_[i] && handles_[i].address() == who) return static_cast<int>(i);
-    }
-    return -1;
+    const auto it = by_address_.find(who);
+    return it == by_address_.end() ? -1 : it->second;
   }
   void SetHandle(int peer, const caf::actor& handle) {
     caf::actor& mine = handles_[static_cast<size_t>(peer)];
     if (mine == handle) return;
-    if (mine) self_->demonitor(mine);
+    if (mine) {
+      self_->demonitor(mine);
+      by_address_.erase(mine.address());
+    }
     mine = handle;
-    if (mine) self_->monitor(mine);
+    if (mine) {
+      self_->monitor(mine);
+      by_address_[mine.address()] = peer;
+    }
     if (!mine) unanswered_.erase(peer);
   }
   template <class Message>
@@ -149,7 +162,9 @@ class Control {
   void Answer(const absl::Status& status, uint64_t greeted) {
     const auto to = caf::actor_cast<caf::actor>(self_->current_sender());
     const Greeting own = members_.Own(-1);
-    if (to) self_->send(to, welcome{status, own.protocol, own.cluster, own.from, own.incarnation, greeted, Worker()});
+    if (to)
+      self_->send(to, welcome{status, own.protocol, own.cluster, own.from, own.incarnation, greeted, Worker(),
+                              greeters_number_});
   }
 
   caf::actor Worker() const { return links_.runtime == nullptr ? caf::actor() : WorkerOf(*links_.runtime, task_); }
@@ -179,7 +194,8 @@ class Control {
         });
       case Kind::kHello: {
         const Greeting own = members_.Own(a.peer);
-        return self_->send(handle(), hello{own.protocol, own.cluster, own.from, own.to, own.incarnation, Worker()});
+        return self_->send(handle(),
+                           hello{own.protocol, own.cluster, own.from, own.to, own.incarnation, Worker(), own.number});
       }
       case Kind::kWelcome:
         SetHandle(a.peer, caf::actor_cast<caf::actor>(self_->current_sender()));
@@ -225,8 +241,10 @@ class Control {
   const ControlLinks links_;
   const std::string task_;
   caf::actor greeters_worker_;  // of the hello or welcome that is handled
+  uint64_t greeters_number_ = 0;
   Membership members_;
   std::vector<caf::actor> handles_;  // of the peers that are up or being greeted
+  std::map<caf::actor_addr, int> by_address_;
   std::vector<caf::actor> listeners_;
   Time armed_ = Time::min();  // when the timer is due
   std::optional<Reply<farewells_noted>> farewells_;

@@ -8,7 +8,7 @@
 //   serving  down of a listener 2 forget it                                                        serving
 //   serving  get_cluster_state  3 reply cluster_state                                              serving
 //   serving  open_session       7 the host answers; UNAVAILABLE when there is none                 serving
-//   serving  own_worker         8 tell its new handle to all that are up                           serving
+//   serving  own_worker         8 tell its new handle to all that are up or greeted                serving
 //   serving  worker_here        9 the runtime hears of the peer's new worker                       serving
 //   serving  stop_control       4 say goodbye to all that are up or greeted; refuse who greets     leaving
 //   leaving  goodbye_noted, or the peer is down: the last one
@@ -29,6 +29,7 @@
 //   4, 5  edges_4_and_5_who_stops_says_goodbye
 //   6     edge_6_who_does_not_answer_a_goodbye_is_named
 //   7     edge_7_without_a_host_nobody_opens_a_session
+//   8     edge_8_a_worker_that_is_restarted_during_a_greeting_is_told_of
 // and tests/net/steps_test.cc:
 //   8, 9  edges_8_and_9_a_worker_that_was_restarted_is_known_to_the_others
 #ifndef TROUPE_NET_CONTROL_ACTOR_H_
@@ -51,7 +52,7 @@ using Dial = std::function<void(const HostPort& address, std::function<void(absl
 
 // What else of the server the control actor speaks for. All may be null.
 struct ControlLinks {
-  caf::actor host;  // who opens sessions (session_host.h), and which there are
+  std::function<caf::actor()> host;  // who opens sessions now (session_host.h), and which there are
   std::shared_ptr<const HostedSessions> sessions;
   std::shared_ptr<Runtime> runtime;
 };

@@ -48,7 +48,11 @@ int Membership::PeerOf(const ClusterTask& task) const {
 }
 
 Greeting Membership::Own(int to) const {
-  return {protocol_, cluster_, self_, to < 0 ? ClusterTask() : peers_[static_cast<size_t>(to)].task, incarnation_};
+  Greeting own{protocol_, cluster_, self_, {}, incarnation_};
+  if (to < 0) return own;
+  own.to = peers_[static_cast<size_t>(to)].task;
+  own.number = peers_[static_cast<size_t>(to)].calls;
+  return own;
 }
 
 void Membership::SetHealth(Peer* p, TaskHealth health, Time now) {
@@ -131,7 +135,7 @@ void Membership::CallThoseDue(Time now, Actions* actions) {
     if (calling_ >= connect_.most_calls) return;
     Peer& p = at(i);
     p.call = Call::kDialling;
-    p.due = now + 3 * connect_.timeout;  // the dialler has two parts, each with its own end
+    p.due = now + 3 * connect_.timeout;  // the dialler has an end of its own, which a look-up delays
     ++calling_;
     actions->push_back({Kind::kDial, i, ++p.calls});
   }
@@ -148,7 +152,8 @@ Membership::Actions Membership::Look(Time now) {
   if (beats) next_beat_ = std::max(next_beat_ + heartbeat_.interval, now + heartbeat_.interval / 2);
   for (int i = 0; i < size(); ++i) {
     LookAt(i, now, &actions);
-    if (beats && at(i).up()) actions.push_back({Kind::kBeat, i, incarnation_});
+    // Who has said goodbye is not alive for the others any more.
+    if (beats && at(i).up() && !leaving_) actions.push_back({Kind::kBeat, i, incarnation_});
   }
   CallThoseDue(now, &actions);
   expected_ = NextLook();
@@ -207,7 +212,7 @@ Membership::Actions Membership::Hello(const Greeting& hello, Time now) {
 Membership::Actions Membership::Welcome(int peer, const Greeting& welcome, uint64_t greeted, const absl::Status& status,
                                         Time now) {
   Peer& p = at(peer);
-  if (p.up() || p.call != Call::kGreeting || greeted != incarnation_) return {};
+  if (p.up() || p.call != Call::kGreeting || greeted != incarnation_ || welcome.number != p.calls) return {};
   absl::Status fits = status;
   if (fits.ok()) fits = Check(welcome);
   if (fits.ok() && welcome.from != p.task)

@@ -63,6 +63,7 @@ struct Greeting {
   uint64_t cluster = 0;
   ClusterTask from, to;
   uint64_t incarnation = 0;
+  uint64_t number = 0;  // of the call: an answer to an earlier one is none to this
 };
 
 class Membership {
@@ -94,7 +95,7 @@ class Membership {
   Actions AskedWho(int peer, uint64_t incarnation, Time now);
   Actions Closed(int peer, const std::string& why, Time now);
   Actions Goodbye(int peer, uint64_t incarnation, Time now);
-  // From now on nobody is called or greeted, and every hello is refused.
+  // From now on nobody is called or greeted, no beats are sent, and every hello is refused.
   void Leave() { leaving_ = true; }
 
   Greeting Own(int to) const;

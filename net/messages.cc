@@ -96,26 +96,26 @@ caf::error inspect(caf::serializer& f, hello& x) {
   if (caf::error e = f(x.protocol, x.cluster, x.incarnation)) return e;
   if (caf::error e = Write(f, x.from)) return e;
   if (caf::error e = Write(f, x.to)) return e;
-  return f(x.worker);
+  return f(x.worker, x.number);
 }
 caf::error inspect(caf::deserializer& f, hello& x) {
   if (caf::error e = f(x.protocol, x.cluster, x.incarnation)) return e;
   if (caf::error e = Read(f, &x.from)) return e;
   if (caf::error e = Read(f, &x.to)) return e;
-  return f(x.worker);
+  return f(x.worker, x.number);
 }
 
 caf::error inspect(caf::serializer& f, welcome& x) {
   if (caf::error e = f(x.protocol, x.cluster, x.incarnation, x.greeted)) return e;
   if (caf::error e = Write(f, x.from)) return e;
   if (caf::error e = Write(f, x.status)) return e;
-  return f(x.worker);
+  return f(x.worker, x.number);
 }
 caf::error inspect(caf::deserializer& f, welcome& x) {
   if (caf::error e = f(x.protocol, x.cluster, x.incarnation, x.greeted)) return e;
   if (caf::error e = Read(f, &x.from)) return e;
   if (caf::error e = Read(f, &x.status)) return e;
-  return f(x.worker);
+  return f(x.worker, x.number);
 }
 
 caf::error inspect(caf::serializer& f, cluster_state& x) {

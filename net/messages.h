@@ -31,7 +31,7 @@
 namespace troupe {
 
 // Grows by one whenever a message changes. Both sides must have the same.
-inline constexpr uint32_t kNetProtocol = 2;
+inline constexpr uint32_t kNetProtocol = 3;
 inline constexpr size_t kMostText = 4096;
 
 struct hello {
@@ -39,7 +39,8 @@ struct hello {
   uint64_t cluster = 0;  // ClusterSpec::Id
   ClusterTask from, to;
   uint64_t incarnation = 0;
-  caf::actor worker;  // of its task; null while that is being restarted
+  caf::actor worker;    // of its task; null while that is being restarted
+  uint64_t number = 0;  // of the call; the answer has the same
 };
 struct welcome {
   absl::Status status;  // OK: welcome
@@ -49,6 +50,7 @@ struct welcome {
   uint64_t incarnation = 0;  // of who welcomes
   uint64_t greeted = 0;      // the incarnation of the hello
   caf::actor worker;         // as in hello
+  uint64_t number = 0;       // of the hello
 };
 struct beat {
   uint64_t incarnation = 0;

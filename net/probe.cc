@@ -93,16 +93,27 @@ absl::StatusOr<HostPort> Probe(const HostPort& address, std::chrono::millisecond
 
 void Probes::Start(const HostPort& address, std::chrono::milliseconds at_most, Told told) {
   uint64_t number = 0;
+  const std::string name = address.ToString();
+  absl::Status too_many;
   {
     std::lock_guard<std::mutex> lock(telling_);
     if (closed_.load()) return;
-    number = ++last_;
-    waiting_.emplace(number, std::move(told));
+    if (threads_.contains(name)) {
+      too_many = Failed(address, "an earlier probe of it, or the look-up of its name, has not ended yet", 0);
+    } else if (threads_.size() >= kMost) {
+      too_many = Failed(address, StrCat(kMost, " other probes, or look-ups of names, have not ended yet"), 0);
+    } else {
+      number = ++last_;
+      threads_.insert(name);
+      waiting_.emplace(number, std::move(told));
+    }
   }
+  if (!too_many.ok()) return told(too_many);
   // The thread may be in a look-up long after the actor system has ended: it holds no actor.
-  RunAside(true, [me = shared_from_this(), address, at_most, number] {
-    absl::StatusOr<HostPort> found = Probe(address, at_most, &me->closed_);
+  RunAside(true, [me = shared_from_this(), address, name, at_most, number] {
+    absl::StatusOr<HostPort> found = me->find_(address, at_most, &me->closed_);
     std::lock_guard<std::mutex> lock(me->telling_);
+    me->threads_.erase(name);
     const auto it = me->waiting_.find(number);
     if (it == me->waiting_.end()) return;
     it->second(std::move(found));

@@ -14,6 +14,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
+#include <string>
+#include <utility>
 
 #include "actors/threads/aside.h"
 #include "troupe/cluster.h"
@@ -26,11 +29,17 @@ namespace troupe {
 absl::StatusOr<HostPort> Probe(const HostPort& address, std::chrono::milliseconds at_most,
                                const std::atomic<bool>* cancelled);
 
-// Probes on threads of their own.
+// Probes on threads of their own: at most one at a time of an address, and kMost in all. So names
+// whose look-up takes longer than those who ask are willing to wait take no more threads each time.
 class Probes : public std::enable_shared_from_this<Probes> {
  public:
   using Told = std::function<void(absl::StatusOr<HostPort>)>;
-  // `told` is called once, on that thread, unless Close comes before, which destroys it.
+  using Find = std::function<absl::StatusOr<HostPort>(const HostPort& address, std::chrono::milliseconds at_most,
+                                                      const std::atomic<bool>* cancelled)>;
+  static constexpr size_t kMost = 64;
+  explicit Probes(Find find = &Probe) : find_(std::move(find)) {}
+  // `told` is called once, on that thread, unless Close comes before, which destroys it; here, with
+  // UNAVAILABLE, while there are too many.
   void Start(const HostPort& address, std::chrono::milliseconds at_most, Told told);
   // Of somebody who uses the actor system in a probe's name: Close waits for it, too.
   std::shared_ptr<void> Share() { return UnderWay::Share(under_way_); }
@@ -39,11 +48,13 @@ class Probes : public std::enable_shared_from_this<Probes> {
   bool Close(std::chrono::milliseconds at_most);
 
  private:
+  const Find find_;
   const std::shared_ptr<UnderWay> under_way_ = std::make_shared<UnderWay>();
   std::atomic<bool> closed_{false};
   std::mutex telling_;
   uint64_t last_ = 0;                 // under telling_, as the next
   std::map<uint64_t, Told> waiting_;  // by the number of the probe
+  std::set<std::string> threads_;     // by address
 };
 
 }  // namespace troupe

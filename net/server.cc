@@ -63,6 +63,10 @@ absl::Status Check(const ServerOptions& o) {
   return absl::OkStatus();
 }
 
+milliseconds LeftUntil(std::chrono::steady_clock::time_point end) {
+  return std::chrono::duration_cast<milliseconds>(end - std::chrono::steady_clock::now());
+}
+
 // Blocking calls from a scheduler's thread may wait for themselves.
 absl::Status MayBlock() {
   return OnSchedulerThread() || MustNotBlockHere()
@@ -123,13 +127,19 @@ absl::StatusOr<std::unique_ptr<Server>> Make(const ServerOptions& options, caf::
   impl->system = system;
   impl->spec = options.spec;
   const auto sessions = std::make_shared<HostedSessions>(options.clients);
-  impl->host = SpawnHost(*system, impl->runtime, options.clients, sessions);
+  AdoptHost(impl->runtime, options.clients, sessions);
+  impl->hosted = true;
+  const std::string task = options.spec.task.ToString();
+  const caf::actor worker = WorkerOf(*impl->runtime, task);
   impl->control = SpawnControl(*system, options, incarnation, Env::Default()->Unforeseeable(),
                                DialByNetwork(*system, impl->probes, options.connect.timeout),
-                               {impl->host, sessions, impl->runtime});
+                               {[of = impl->runtime.get()] { return HostOf(*of); }, sessions, impl->runtime});
   WatchWorkers(*impl->runtime, [system, control = impl->control](const std::string&, const caf::actor& worker) {
     SendSurely(*system, control, [&] { return own_worker{worker}; });
   });
+  // One that came before it was watched.
+  if (const caf::actor now = WorkerOf(*impl->runtime, task); now && now != worker)
+    SendSurely(*system, impl->control, [&] { return own_worker{now}; });
   const HostPort own = options.spec.cluster.AddressOf(options.spec.task).value();
   const std::string at = InterfaceOf(options, own);
   impl->listens_at = at.empty() ? StrCat("*:", own.port) : HostPort{at, own.port}.ToString();
@@ -162,6 +172,20 @@ absl::StatusOr<Answer> Ask(caf::actor_system& system, const caf::actor& whom, mi
   return answer;
 }
 
+// By the host, or by the next one when it dies meanwhile.
+absl::Status EndSessions(const Runtime& runtime, std::chrono::steady_clock::time_point end) {
+  absl::Status status = Unavailable("there is no host of theirs now");
+  do {
+    if (const caf::actor host = HostOf(runtime)) {
+      status = Ask<host_stopped>(*runtime.impl()->system, host, std::max(milliseconds(50), LeftUntil(end)), stop_host{})
+                   .status();
+      if (!absl::IsUnavailable(status)) return status;
+    }
+    std::this_thread::sleep_for(milliseconds(5));
+  } while (std::chrono::steady_clock::now() < end);
+  return status;
+}
+
 }  // namespace
 
 caf::actor Server::Impl::Control() {
@@ -175,7 +199,11 @@ absl::Status Server::Impl::Stop(milliseconds at_most) {
   NoLoggerAfter restore;
   std::lock_guard<std::mutex> one(stopping);
   const caf::actor whom = Control();
-  if (stopped || !whom) return result;
+  if (stopped || !whom) {
+    // One that has not come to its control actor.
+    if (std::exchange(hosted, false)) DismissHost(*runtime);
+    return result;
+  }
   stopped = true;
   at_most = Bounded(at_most);
   const auto end = std::chrono::steady_clock::now() + at_most;
@@ -184,12 +212,10 @@ absl::Status Server::Impl::Stop(milliseconds at_most) {
   };
   std::vector<std::string> alive;
   // The clients first: their steps may need the others.
-  if (host) {
-    const auto hosted = Ask<host_stopped>(*system, host, left(), stop_host{});
-    if (!hosted.ok()) alive.push_back(StrCat("sessions of clients: ", MessageOf(hosted.status())));
-  }
+  if (const absl::Status none = EndSessions(*runtime, end); !none.ok())
+    alive.push_back(StrCat("sessions of clients: ", MessageOf(none)));
   const auto farewells = Ask<farewells_noted>(*system, whom, left() + milliseconds(500), stop_control{left().count()});
-  if (farewells.ok()) alive = farewells->missing;
+  if (farewells.ok()) alive.insert(alive.end(), farewells->missing.begin(), farewells->missing.end());
   const absl::Status& said = farewells.ok() ? farewells->status : farewells.status();
   if (!said.ok()) alive.push_back(StrCat("perhaps all others, to whom no goodbye was said: ", MessageOf(said)));
   if (port != 0) {
@@ -205,7 +231,7 @@ absl::Status Server::Impl::Stop(milliseconds at_most) {
   whom->attach_functor([ended] { ended->set_value(); });
   caf::anon_send_exit(whom, caf::exit_reason::user_shutdown);
   if (ended->get_future().wait_for(left()) != std::future_status::ready) alive.push_back("the control actor");
-  if (host) StopSurely(*system, std::exchange(host, nullptr));
+  if (std::exchange(hosted, false)) DismissHost(*runtime);
   WatchWorkers(*runtime, nullptr);
   LeaveCluster(*runtime);
   {
@@ -299,14 +325,16 @@ absl::Status Server::Stop(milliseconds at_most) {
 absl::StatusOr<ServerStatus> AskServer(const HostPort& address, milliseconds at_most) {
   TROUPE_RETURN_IF_ERROR(MayBlock());
   at_most = Bounded(at_most);
+  const auto end = std::chrono::steady_clock::now() + at_most;
+  const auto left = [&] { return std::max(milliseconds(100), LeftUntil(end)); };
   // Before there is an actor system for it.
   TROUPE_ASSIGN_OR_RETURN(const HostPort answered, Probe(address, at_most, nullptr));
   try {
     NoLoggerAfter restore;
     const auto config = NodeConfig(ClientPolicy().lease);
     caf::actor_system system(*config);
-    TROUPE_ASSIGN_OR_RETURN(const caf::actor found, ConnectTo(system, answered, at_most));
-    TROUPE_ASSIGN_OR_RETURN(cluster_state state, Ask<cluster_state>(system, found, at_most, get_cluster_state{}));
+    TROUPE_ASSIGN_OR_RETURN(const caf::actor found, ConnectTo(system, answered, left()));
+    TROUPE_ASSIGN_OR_RETURN(cluster_state state, Ask<cluster_state>(system, found, left(), get_cluster_state{}));
     return std::move(state.value);
   } catch (const std::exception& e) {
     return ResourceExhausted("a server could not be asked: ", e.what());

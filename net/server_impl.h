@@ -28,7 +28,7 @@ struct Server::Impl {
   std::string listens_at, target;
   std::mutex mu;
   caf::actor control;   // null before it starts, and when it has stopped
-  caf::actor host;      // of clients' sessions; ends with it
+  bool hosted = false;  // the runtime has a host of clients' sessions, until it has stopped
   std::mutex stopping;  // for all of Stop
   bool stopped = false;
   absl::Status result;  // of Stop

@@ -20,12 +20,15 @@
 
 namespace troupe {
 
+absl::Status DeskCalls::Room(size_t more) const {
+  if (calls_.size() + more <= static_cast<size_t>(policy_.most_calls)) return absl::OkStatus();
+  return ResourceExhausted("the session has ", policy_.most_calls,
+                           " calls under way, which is all that the server gives to one");
+}
+
 absl::StatusOr<CancellationToken> DeskCalls::Begin(uint64_t call, bool waits) {
   if (calls_.contains(call)) return AlreadyExists("there is a call ", call, " already");
-  if (calls_.size() >= static_cast<size_t>(policy_.most_calls)) {
-    return ResourceExhausted("the session has ", policy_.most_calls,
-                             " calls under way, which is all that the server gives to one");
-  }
+  TROUPE_RETURN_IF_ERROR(Room(1));
   if (waits && waiting_ >= kMostWaiting) {
     return ResourceExhausted("the session has ", kMostWaiting,
                              " calls that wait, for partial runs, say: ", "the server has no more threads for one");
@@ -175,16 +178,25 @@ class Desk {
     calls_.Cancel(m.call);
     in_.Drop(m.call);
     reading_.erase(m.call);
+    if (answering_.contains(m.call)) Over(m.call);
     Send(out_.Drop(m.call));
   }
   void On(const piece_taken& m) {
     calls_.Heard(Now());
     Send(out_.Taken(m.call));
+    if (answering_.contains(m.call) && answering_[m.call] && !out_.Has(m.call)) Over(m.call);
   }
   void On(parcel_piece& m) {
     calls_.Heard(Now());
     const uint64_t call = m.call;
     const parcel_piece::Kind kind = m.kind;
+    // Each takes memory, and a thread when it is whole.
+    if (!in_.Has(call)) {
+      absl::Status room = calls_.Room(in_.size() + reading_.size() + 1);
+      if (room.ok() && reading_.size() >= ParcelsIn::kMost)
+        room = ResourceExhausted("the session has ", ParcelsIn::kMost, " calls that are still being read");
+      if (!room.ok()) return Refuse(call, room);
+    }
     absl::StatusOr<std::optional<std::vector<char>>> whole = in_.Take(std::move(m));
     if (!whole.ok()) return Refuse(call, whole.status());
     self_->send(client_, piece_taken{call});
@@ -197,7 +209,13 @@ class Desk {
     if (m.partial) On(*m.partial);
   }
   void On(parcel_made& m) {
-    if (!m.status.ok()) return Refuse(m.call, m.status);
+    const auto it = answering_.find(m.call);
+    if (it == answering_.end()) return;  // cancelled meanwhile
+    if (!m.status.ok()) {
+      Over(m.call);
+      return Refuse(m.call, m.status);
+    }
+    it->second = true;
     Send(out_.Send(m.call, parcel_piece::Kind::kAnswer, m.bytes));
   }
   void On(const client_beat&) {
@@ -205,8 +223,8 @@ class Desk {
     self_->send(client_, beat_noted{});
   }
   void On(call_over& m) {
-    if (!calls_.Over(m.answer.call)) return;
-    count_->store(static_cast<int64_t>(calls_.size()));
+    const uint64_t call = m.answer.call;
+    if (!calls_.Has(call) || answering_.contains(call)) return;
     std::vector<const Tensor*> tensors;
     for (const Tensor& t : m.answer.reply.outputs) tensors.push_back(&t);
     if (absl::Status can = CanCross(tensors); !can.ok()) {
@@ -214,20 +232,12 @@ class Desk {
       m.answer.reply.outputs.clear();
     }
     const uint64_t bytes = BytesOf(m.answer);
+    if (bytes > ParcelsOut::kPiece && bytes < kMostBytesOfMessage) return AnswerInPieces(std::move(m.answer));
+    Over(call);
     if (bytes >= kMostBytesOfMessage) {
-      return Refuse(m.answer.call,
-                    InvalidArgument("an answer of ", bytes, " bytes, with the step's metadata, is too much"));
+      return Refuse(call, InvalidArgument("an answer of ", bytes, " bytes, with the step's metadata, is too much"));
     }
-    if (bytes <= ParcelsOut::kPiece) return self_->send(client_, std::move(m.answer));
-    Aside([&system = self_->system(), me = caf::actor_cast<caf::actor>(self_),
-           a = std::make_shared<call_answer>(std::move(m.answer))] {
-      parcel_made made{a->call, {}, nullptr};
-      made.status = Guarded("an answer in pieces", [&]() -> absl::Status {
-        TROUPE_ASSIGN_OR_RETURN(made.bytes, ToParcel(system, *a));
-        return absl::OkStatus();
-      });
-      SendSurely(system, me, [&] { return made; });
-    });
+    self_->send(client_, std::move(m.answer));
   }
   void On(const look_at_client&) {
     if (Now() < armed_) return;  // an earlier one has done its work
@@ -254,6 +264,23 @@ class Desk {
     if (!token.ok()) Refuse(call, token.status());
     count_->store(static_cast<int64_t>(calls_.size()));
     return token;
+  }
+  void Over(uint64_t call) {
+    answering_.erase(call);
+    calls_.Over(call);
+    count_->store(static_cast<int64_t>(calls_.size()));
+  }
+  void AnswerInPieces(call_answer answer) {
+    answering_[answer.call] = false;
+    Aside([&system = self_->system(), me = caf::actor_cast<caf::actor>(self_),
+           a = std::make_shared<call_answer>(std::move(answer))] {
+      parcel_made made{a->call, {}, nullptr};
+      made.status = Guarded("an answer in pieces", [&]() -> absl::Status {
+        TROUPE_ASSIGN_OR_RETURN(made.bytes, ToParcel(system, *a));
+        return absl::OkStatus();
+      });
+      SendSurely(system, me, [&] { return made; });
+    });
   }
   void Refuse(uint64_t call, const absl::Status& why) {
     call_answer a = Failed(why);
@@ -338,6 +365,8 @@ class Desk {
   ParcelsIn in_;
   ParcelsOut out_;
   std::set<uint64_t> reading_;  // calls whose parcels are being read
+  // Calls whose answers travel in pieces, and whether there are any yet.
+  std::map<uint64_t, bool> answering_;
   Time armed_ = Time::max();
 };
 

@@ -8,7 +8,7 @@
 //   open   begin_partial, go_on_partial, reset_session, ask_session (steps)
 //                                               4 on a thread of their own, so many at a time          call_answer
 //   open   ask_session (devices)                5 ask the runtime                                     call_answer
-//   open   a call when there are too many, or with a number that is in use
+//   open   a call, or its first piece, when there are too many, or with a number that is in use
 //                                               6 nothing is done                                     call_answer, RESOURCE_EXHAUSTED or ALREADY_EXISTS
 //   open   cancel_call                          7 cancel its token                                    (the call's own answer)
 //   open   parcel_piece, piece_taken           13 as parcels.h; the whole is the message that it is    (its answer)
@@ -18,7 +18,8 @@
 //   open   (silence for the lease)             11 as 9                                                session_over; ended
 //   open   end_desk                            12 as 9                                                session_over; ended
 //
-// An answer to a call that is not known any more is dropped. A desk that ends, however it ends,
+// An answer to a call that is not known any more is dropped. A call whose answer travels in pieces
+// is over when the last one was taken. A desk that ends, however it ends,
 // closes its session: steps are cancelled, and the state that is the session's own is dropped. A
 // look that comes late gives the client as much time more: who slept does not judge.
 //
@@ -63,6 +64,9 @@ class DeskCalls {
   // Whether there was such a call.
   bool Over(uint64_t call);
   void Cancel(uint64_t call);
+  bool Has(uint64_t call) const { return calls_.contains(call); }
+  // OK when so many besides those that have begun can begin, too.
+  absl::Status Room(size_t more) const;
   size_t size() const { return calls_.size(); }
 
   void Heard(Time now) { heard_ = now; }

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
+#include "actors/messages/messages.h"
 #include "actors/messages/reply.h"
+#include "actors/runtime/runtime_impl.h"
 #include "graph/core/guarded.h"
 #include "net/session_desk.h"
 #include "troupe/session.h"
@@ -24,10 +27,19 @@ absl::Status HostedSessions::MayOpen(const std::string& client) const {
 }
 
 void HostedSessions::Opened(uint64_t desk, const std::string& client, const std::string& name, Time now,
-                            std::shared_ptr<const std::atomic<int64_t>> calls) {
+                            std::shared_ptr<const std::atomic<int64_t>> calls, caf::actor handle) {
   std::lock_guard<std::mutex> lock(mu_);
-  sessions_[desk] = {client, name, now, std::move(calls)};
+  sessions_[desk] = {client, name, now, std::move(calls), std::move(handle)};
   ++counts_[client];
+}
+
+std::vector<caf::actor> HostedSessions::Desks() const {
+  std::vector<caf::actor> desks;
+  std::lock_guard<std::mutex> lock(mu_);
+  for (const auto& [desk, s] : sessions_) {
+    if (s.handle) desks.push_back(s.handle);
+  }
+  return desks;
 }
 
 void HostedSessions::Gone(uint64_t desk) {
@@ -49,13 +61,24 @@ std::vector<SessionStatus> HostedSessions::Status(Time now) const {
   return all;
 }
 
+SessionOptions WithinBounds(SessionOptions options) {
+  constexpr int64_t kMost = 1024;
+  // 0 is all of them, of which a client may have as many as it likes.
+  if (options.max_signatures <= 0 || options.max_signatures > kMost) options.max_signatures = kMost;
+  options.max_partial_runs = std::min(options.max_partial_runs, kMost);
+  if (options.stall_report_ms > 0) options.stall_report_ms = std::max<int64_t>(options.stall_report_ms, 1000);
+  return options;
+}
+
 namespace {
 
 class Host {
  public:
   Host(caf::event_based_actor* self, std::shared_ptr<Runtime> runtime, const ClientPolicy& policy,
        std::shared_ptr<HostedSessions> sessions)
-      : self_(self), runtime_(std::move(runtime)), policy_(policy), sessions_(std::move(sessions)) {}
+      : self_(self), runtime_(std::move(runtime)), policy_(policy), sessions_(std::move(sessions)) {
+    for (const caf::actor& desk : sessions_->Desks()) self_->monitor(desk);
+  }
 
   session_opened Open(open_session& m) {
     session_opened answer;
@@ -63,25 +86,20 @@ class Host {
     answer.lease_ms = policy_.lease.count();
     answer.status = Guarded("a session for a client", [&] {
       TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, MakeSession(m));
-      desks_.reserve(desks_.size() + 1);
       const auto calls = std::make_shared<std::atomic<int64_t>>(0);
       answer.desk = SpawnDesk(self_, std::move(session), m.client, policy_, calls);
-      desks_.push_back(answer.desk);
-      sessions_->Opened(answer.desk.id(), NodeOf(m.client), m.name, self_->clock().now(), calls);
+      sessions_->Opened(answer.desk.id(), NodeOf(m.client), m.name, self_->clock().now(), calls, answer.desk);
       return absl::OkStatus();
     });
     return answer;
   }
   void On(const caf::down_msg& m) {
-    desks_.erase(
-        std::remove_if(desks_.begin(), desks_.end(), [&](const caf::actor& a) { return a.address() == m.source; }),
-        desks_.end());
     sessions_->Gone(m.source.id());
     TellWhenStopped();
   }
   void On(const stop_host&) {
     stopped_ = ReplyToSender<host_stopped>(self_);
-    for (const caf::actor& desk : desks_)
+    for (const caf::actor& desk : sessions_->Desks())
       self_->send(desk, end_desk{Unavailable("task ", runtime_->options().tasks[0], " has stopped")});
     TellWhenStopped();
   }
@@ -97,23 +115,21 @@ class Host {
     if (!m.client) return InvalidArgument("a session was opened by nobody");
     if (stopped_) return Unavailable("task ", runtime_->options().tasks[0], " is stopping");
     TROUPE_RETURN_IF_ERROR(sessions_->MayOpen(NodeOf(m.client)));
-    SessionOptions options = m.options;
+    SessionOptions options = WithinBounds(m.options);
     options.runtime = runtime_;
     // Other clients wait for the desk's thread: only a step that takes no longer than sending it
     // elsewhere runs there.
     options.lend_thread_us = 5;
-    options.max_partial_runs = std::min<int64_t>(options.max_partial_runs, 1024);
     return Session::Create(options);
   }
   void TellWhenStopped() {
-    if (stopped_ && desks_.empty()) (*stopped_)(host_stopped{});
+    if (stopped_ && sessions_->Desks().empty()) (*stopped_)(host_stopped{});
   }
 
   caf::event_based_actor* const self_;
   const std::shared_ptr<Runtime> runtime_;
   const ClientPolicy policy_;
   const std::shared_ptr<HostedSessions> sessions_;
-  std::vector<caf::actor> desks_;
   std::optional<Reply<host_stopped>> stopped_;
 };
 
@@ -140,6 +156,34 @@ caf::behavior HostBehavior(caf::stateful_actor<HostState>* self, std::shared_ptr
 caf::actor SpawnHost(caf::actor_system& system, std::shared_ptr<Runtime> runtime, const ClientPolicy& policy,
                      std::shared_ptr<HostedSessions> sessions) {
   return system.spawn<caf::hidden>(HostBehavior, std::move(runtime), policy, std::move(sessions));
+}
+
+namespace {
+constexpr const char* kHost = "host";
+}  // namespace
+
+void AdoptHost(const std::shared_ptr<Runtime>& runtime, const ClientPolicy& policy,
+               std::shared_ptr<HostedSessions> sessions) {
+  Runtime::Impl& in = *runtime->impl();
+  ChildSpec spec;
+  spec.name = kHost;
+  // The supervisor is the runtime's own.
+  spec.spawn = [weak = std::weak_ptr<Runtime>(runtime), policy, sessions = std::move(sessions)](
+                   caf::actor_system& system, uint64_t) -> caf::actor {
+    std::shared_ptr<Runtime> of = weak.lock();
+    return of == nullptr ? nullptr : SpawnHost(system, std::move(of), policy, sessions);
+  };
+  const caf::actor first = spec.spawn(*in.system, 1);
+  in.root->children()->Adopt(std::move(spec), first);
+  SendSurely(*in.system, in.root->actor(), [] { return add_child{kHost}; });
+}
+
+caf::actor HostOf(const Runtime& runtime) { return runtime.impl()->directory->Find(kHost); }
+
+void DismissHost(const Runtime& runtime) {
+  Runtime::Impl& in = *runtime.impl();
+  in.root->children()->Doom(kHost);
+  SendSurely(*in.system, in.root->actor(), [] { return remove_child{kHost}; });
 }
 
 }  // namespace troupe

@@ -118,6 +118,11 @@ absl::Status Saver::Prepare(Session& session, const std::string& path, const Sav
   if (options.graph != nullptr) {
     TROUPE_ASSIGN_OR_RETURN(job->meta, MetaGraphBytes(*options.graph, this));
   }
+  if (options_.by_nodes) {
+    if (options_.session_state || !options.extra.empty())
+      return InvalidArgument("nodes save variables alone: SaverOptions.by_nodes goes without session_state and extra");
+    return SaveByNodes(session, job);
+  }
   absl::Status taken = Unimplemented("the nodes behind '", save_, "' save other things than variables");
   if (by_snapshot_) {
     SnapshotOptions what;

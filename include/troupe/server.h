@@ -163,7 +163,8 @@ class Server {
 void ConfigureServer(caf::actor_system_config* config);
 
 // What the server at this address says. DEADLINE_EXCEEDED, or UNAVAILABLE with the reason, when
-// none answers. Connecting and asking have `at_most` (and a day) each.
+// none answers in `at_most` (and a day); the look-up of a name may take longer, and each of the
+// parts has 100 ms.
 absl::StatusOr<ServerStatus> AskServer(const HostPort& address, std::chrono::milliseconds at_most);
 
 }  // namespace troupe

@@ -10,6 +10,7 @@
 
 #include <unistd.h>
 
+#include "net/session_host.h"
 #include "net/target.h"
 #include "tests/actors/graphs.h"
 #include "tests/net/processes.h"
@@ -61,6 +62,48 @@ struct Model {
 };
 
 BOOST_AUTO_TEST_SUITE(clients)
+
+BOOST_AUTO_TEST_CASE(edge_6_a_host_that_dies_is_restarted_and_sessions_go_on) {
+  Model m;
+  ServerOptions options = Alone();
+  options.clients.most_sessions = 2;
+  const auto server = Server::Start(options).value();
+  const auto before = Session::Create(At(*server)).value();
+  BOOST_REQUIRE(before->Extend(*m.root.graph()).ok());
+  for (int i = 0; i < 3; ++i) {
+    caf::actor host;
+    BOOST_TEST(Await([&] { return (host = HostOf(*server->runtime())) != nullptr; }));
+    caf::anon_send_exit(host, caf::exit_reason::kill);
+    BOOST_TEST(Await([&] { return HostOf(*server->runtime()) != host; }));
+  }
+  std::vector<Tensor> out;
+  BOOST_TEST(before->Run({{m.x, Tensor::Scalar(2.0f)}}, {m.y}, {}, &out).ok());
+  BOOST_TEST(out.at(0).scalar<float>() == 6.0f);
+  // The next host opens sessions, counts those that there were, and sees them end.
+  absl::StatusOr<std::unique_ptr<Session>> second = absl::UnavailableError("");
+  BOOST_TEST(Await([&] { return (second = Session::Create(At(*server))).ok(); }));
+  BOOST_TEST(CodeOf(Session::Create(At(*server)).status()) == "RESOURCE_EXHAUSTED");
+  BOOST_TEST(SessionsOf(*server) == 2u);
+  BOOST_TEST((*second)->Close().ok());
+  BOOST_TEST(Await([&] { return SessionsOf(*server) == 1u; }));
+  // And ends the others when the server stops.
+  BOOST_TEST(server->Stop(60s).ok());
+  BOOST_TEST(Await([&] {
+    return CodeOf(before->Run({{m.x, Tensor::Scalar(2.0f)}}, {m.y}, {}, &out)) == "UNAVAILABLE";
+  }));
+}
+
+BOOST_AUTO_TEST_CASE(a_server_that_stops_names_sessions_that_have_not_ended) {
+  const auto server = Server::Start(Alone()).value();
+  const auto session = Session::Create(At(*server)).value();
+  // Nobody is there who would end them.
+  DismissHost(*server->runtime());
+  BOOST_TEST(Await([&] { return HostOf(*server->runtime()) == nullptr; }));
+  const absl::Status stopped = server->Stop(200ms);
+  BOOST_TEST(CodeOf(stopped) == "DEADLINE_EXCEEDED");
+  BOOST_TEST(stopped.message() ==
+             "after 200 ms these are still alive: sessions of clients: there is no host of theirs now");
+}
 
 BOOST_AUTO_TEST_CASE(a_target_is_checked) {
   const auto wrong = [](const char* text) { return std::string(ParseTarget(text).status().message()); };

@@ -109,6 +109,8 @@ struct Cluster {
     if (c.match_elements<beat>()) return "beat";
     if (c.match_elements<who_are_you>()) return "who_are_you";
     if (c.match_elements<goodbye>()) return "goodbye";
+    if (c.match_elements<worker_here>()) return c.get_as<worker_here>(0).worker ? "worker_here" : "worker_here (none)";
+    if (c.match_elements<own_worker>()) return "own_worker";
     if (c.match_elements<goodbye_noted>()) return "goodbye_noted";
     if (c.match_elements<look_around>()) return "look_around";
     if (c.match_elements<watch_tasks>()) return "watch_tasks";
@@ -349,6 +351,22 @@ BOOST_FIXTURE_TEST_CASE(edge_6_who_does_not_answer_a_goodbye_is_named, Cluster) 
   stopped.clear();
 }
 
+BOOST_FIXTURE_TEST_CASE(edge_8_a_worker_that_is_restarted_during_a_greeting_is_told_of, Cluster) {
+  Start("ps", 1);
+  Play();
+  Start("worker", 2);
+  stopped = {"ps"};
+  Play();
+  caf::anon_send(controls.at("worker"), own_worker{ear});
+  Play();
+  stopped.clear();
+  // The hello had no worker.
+  BOOST_TEST(Play() == R"(
+ps <- hello
+ps <- worker_here
+worker <- welcome)");
+}
+
 BOOST_FIXTURE_TEST_CASE(edge_7_without_a_host_nobody_opens_a_session, Cluster) {
   Start("ps", 1);
   Play();
@@ -366,18 +384,19 @@ BOOST_FIXTURE_TEST_CASE(edge_7_without_a_host_nobody_opens_a_session, Cluster) {
   // With one, the question is its own to answer.
   Kill("ps");
   Play();
-  links.host = system.spawn([](caf::event_based_actor*) -> caf::behavior {
+  const caf::actor host = system.spawn([](caf::event_based_actor*) -> caf::behavior {
     return {[](const open_session& m) {
       session_opened answer;
       answer.status = NotFound(m.client ? "asked by somebody" : "asked by nobody");
       return answer;
     }};
   });
+  links.host = [host] { return host; };
   Start("ps", 2);
   Play();
   open();
   BOOST_TEST(said == "asked by somebody");
-  caf::anon_send_exit(links.host, caf::exit_reason::user_shutdown);
+  caf::anon_send_exit(host, caf::exit_reason::user_shutdown);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -45,8 +45,11 @@ struct View {
     now = end;
     return text;
   }
+  // As an answer, to the last call.
   Greeting From(const char* job, uint64_t incarnation) const {
-    return {1, options.spec.cluster.Id(), {job, 0}, options.spec.task, incarnation};
+    const int peer = Peer(job);
+    const uint64_t number = peer < 0 ? 0 : members->Own(peer).number;
+    return {1, options.spec.cluster.Id(), {job, 0}, options.spec.task, incarnation, number};
   }
   int Peer(const char* job) const { return members->PeerOf({job, 0}); }
   std::string Hello(const char* job, uint64_t incarnation) {
@@ -111,6 +114,7 @@ BOOST_AUTO_TEST_CASE(edge_5_who_refuses_is_called_again_and_its_sentence_is_know
     v->Pass(0ms);
     const int ps = v->Peer("ps");
     v->members->Dialled(ps, 1, absl::OkStatus(), v->now);
+    answer.number = 1;
     const std::string done = v->Shown(v->members->Welcome(ps, answer, 100, status, v->now));
     return StrCat(done, " | ", v->Health("ps"), " | ", v->Pass(20ms));
   };
@@ -266,12 +270,41 @@ BOOST_AUTO_TEST_CASE(who_never_answers_does_not_keep_others_from_being_called) {
   BOOST_TEST(v.Pass(0ms) == "2000: dial a");
 }
 
+// It would be up here for the hello before, and told "down, up" there for the next one.
+BOOST_AUTO_TEST_CASE(a_welcome_that_comes_late_does_not_answer_the_next_hello) {
+  View v;
+  BOOST_TEST(v.Pass(0ms) == "0: dial ps");
+  const int ps = v.Peer("ps");
+  v.members->Dialled(ps, 1, absl::OkStatus(), v.now);
+  const Greeting late = v.From("ps", 7);
+  BOOST_TEST(v.Pass(1100ms) == "1000: forget ps; 1020: dial ps");
+  BOOST_TEST(v.Shown(v.members->Dialled(ps, 2, absl::OkStatus(), v.now)) == "hello ps");
+  BOOST_TEST(v.Shown(v.members->Welcome(ps, late, 100, absl::OkStatus(), v.now)) == "");
+  BOOST_TEST(v.Shown(v.members->Welcome(ps, v.From("ps", 7), 100, absl::OkStatus(), v.now)) == "up ps 7");
+}
+
 BOOST_AUTO_TEST_CASE(who_leaves_greets_nobody) {
   View v;
   BOOST_TEST(v.Pass(0ms) == "0: dial ps");
   v.members->Leave();
   BOOST_TEST(v.Shown(v.members->Dialled(v.Peer("ps"), 1, absl::OkStatus(), v.now)) == "forget");
   BOOST_TEST(v.Pass(10s) == "3000: forget ps");
+}
+
+BOOST_AUTO_TEST_CASE(who_leaves_is_not_alive_for_the_others_any_more) {
+  View v;
+  v.Pass(0ms);
+  v.members->Dialled(v.Peer("ps"), 1, absl::OkStatus(), v.now);
+  v.members->Welcome(v.Peer("ps"), v.From("ps", 7), 100, absl::OkStatus(), v.now);
+  v.now = v.members->NextLook();
+  BOOST_TEST(v.Shown(v.members->Look(v.now)) == "beat ps");
+  v.members->Leave();
+  v.members->Beat(v.Peer("ps"), 7, v.now);
+  const auto next = v.members->NextLook();
+  BOOST_TEST((next > v.now));
+  v.now = next;
+  BOOST_TEST(v.Shown(v.members->Look(v.now)) == "");
+  BOOST_TEST((v.members->NextLook() > v.now));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -38,16 +38,17 @@ BOOST_AUTO_TEST_CASE(messages_of_servers_come_back_equal_and_wrong_bytes_are_err
   h.from = {"worker", 1 << 20};
   h.to = {"ps", 0};
   h.incarnation = 77;
+  h.number = 78;
   hello h2;
   BOOST_REQUIRE(Read(BytesOf(h), &h2));
   BOOST_TEST((h2.protocol == kNetProtocol && h2.cluster == h.cluster && h2.from == h.from && h2.to == h.to &&
-              h2.incarnation == 77));
+              h2.incarnation == 77 && h2.number == 78));
   Damage<hello>(BytesOf(h));
 
-  welcome w{AlreadyExists("it is alive"), 3, 4, {"ps", 2}, 5, 6}, w2;
+  welcome w{AlreadyExists("it is alive"), 3, 4, {"ps", 2}, 5, 6, {}, 7}, w2;
   BOOST_REQUIRE(Read(BytesOf(w), &w2));
   BOOST_TEST((w2.status == w.status && w2.protocol == 3 && w2.cluster == 4 && w2.from == w.from &&
-              w2.incarnation == 5 && w2.greeted == 6));
+              w2.incarnation == 5 && w2.greeted == 6 && w2.number == 7));
   Damage<welcome>(BytesOf(w));
 
   cluster_state s, s2;

@@ -27,10 +27,10 @@ bool Await(const std::function<bool()>& what, std::chrono::milliseconds at_most 
 std::string HealthAt(const HostPort& server, const ClusterTask& task, uint64_t* incarnation = nullptr,
                      std::string* why = nullptr);
 
-// A process of the program `troupe`, which is killed with this object.
+// A process of a program, `troupe` if none is named, which is killed with this object.
 class Process {
  public:
-  explicit Process(const std::vector<std::string>& arguments);
+  explicit Process(const std::vector<std::string>& arguments, const std::string& program = "");
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;

@@ -77,12 +77,12 @@ std::string HealthAt(const HostPort& server, const ClusterTask& task, uint64_t* 
   return "no such task";
 }
 
-Process::Process(const std::vector<std::string>& arguments) {
+Process::Process(const std::vector<std::string>& arguments, const std::string& program) {
   static int number = 0;
   errors_ = (std::filesystem::temp_directory_path() / StrCat("troupe_net_", ::getpid(), "_", ++number)).string();
   int ends[2];
   BOOST_REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
-  std::vector<std::string> words{TROUPE_PROGRAM};
+  std::vector<std::string> words{program.empty() ? TROUPE_PROGRAM : program};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
   for (std::string& w : words) argv.push_back(w.data());
@@ -279,6 +279,20 @@ BOOST_AUTO_TEST_CASE(troupe_status_prints_what_a_server_sees) {
   Process json({"status", "--json", ps.ToString()});
   BOOST_TEST(json.Line().starts_with("{\"task\": \"/job:ps/replica:0/task:0\", "));
   BOOST_TEST(json.Wait() == 0);
+  Process metrics({"status", "--metrics", ps.ToString()});
+  std::string page;
+  for (std::string line = metrics.Line(); !line.empty(); line = metrics.Line()) page += line + "\n";
+  BOOST_TEST(metrics.Wait() == 0);
+  const std::string task = "{task=\"/job:ps/replica:0/task:0\"";
+  for (const std::string& line :
+       {StrCat("# TYPE troupe_peer_up gauge\ntroupe_peer_up", task,
+               ",peer=\"/job:worker/replica:0/task:0\"} 1\ntroupe_peer_up", task,
+               ",peer=\"/job:worker/replica:0/task:1\"} 0\n"),
+        StrCat("troupe_device_memory_bytes", task, ",device=\"/job:ps/replica:0/task:0/device:CPU:0\",type=\"CPU\"} "),
+        StrCat("troupe_sessions", task, "} 0\n")}) {
+    BOOST_TEST_INFO(page);
+    BOOST_TEST(page.find(line) != std::string::npos);
+  }
   Process nobody({"status", AddressIn(cluster, "worker", 1).ToString()});
   BOOST_TEST(nobody.Wait() == 1);
   BOOST_TEST(nobody.errors().find("UNAVAILABLE: ") != std::string::npos);

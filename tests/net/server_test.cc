@@ -213,6 +213,33 @@ BOOST_AUTO_TEST_CASE(probes_that_are_closed_hold_nobody) {
   BOOST_TEST(told == 0);
 }
 
+// As of a name server that does not answer.
+BOOST_AUTO_TEST_CASE(look_ups_that_do_not_end_take_a_bounded_number_of_threads) {
+  std::latch answer(1);
+  std::atomic<int> looking{0};
+  const auto probes = std::make_shared<Probes>(
+      [&](const HostPort& address, std::chrono::milliseconds, const std::atomic<bool>*) -> absl::StatusOr<HostPort> {
+        ++looking;
+        answer.wait();
+        return address;
+      });
+  std::atomic<int> found{0}, again{0}, too_many{0};
+  const auto told = [&](const absl::StatusOr<HostPort>& r) {
+    if (r.ok()) ++found;
+    if (!r.ok() && r.status().message().find("an earlier probe of it") != std::string::npos) ++again;
+    if (!r.ok() && r.status().message().find("64 other probes") != std::string::npos) ++too_many;
+  };
+  for (int i = 0; i < 100; ++i) probes->Start({"a", 1}, 1ms, told);
+  BOOST_TEST(again == 99);
+  for (uint16_t port = 2; port <= 100; ++port) probes->Start({"a", port}, 1ms, told);
+  BOOST_TEST(too_many == 100 - 64);
+  BOOST_TEST(Await([&] { return looking == 64; }));
+  answer.count_down();
+  BOOST_TEST(Await([&] { return found == 64; }));
+  probes->Start({"a", 1}, 1ms, told);
+  BOOST_TEST(Await([&] { return found == 65; }));
+}
+
 BOOST_AUTO_TEST_CASE(a_start_that_fails_ends_its_calls_to_others) {
   const Silent silent;
   const std::string cluster = StrCat("ps=", silent.address.ToString(), ";worker=127.0.0.1:", FreePorts(1)[0]);

@@ -293,6 +293,19 @@ host <- down)");
   agent = nullptr;
 }
 
+BOOST_AUTO_TEST_CASE(a_client_gets_no_more_than_a_server_keeps) {
+  SessionOptions o;
+  o.max_signatures = 0;  // all
+  o.max_partial_runs = int64_t{1} << 40;
+  o.stall_report_ms = 1;
+  const SessionOptions kept = WithinBounds(o);
+  BOOST_TEST(kept.max_signatures == 1024);
+  BOOST_TEST(kept.max_partial_runs == 1024);
+  BOOST_TEST(kept.stall_report_ms == 1000);
+  BOOST_TEST(WithinBounds({}).max_signatures == SessionOptions().max_signatures);
+  BOOST_TEST(WithinBounds({}).stall_report_ms == 0);
+}
+
 BOOST_FIXTURE_TEST_CASE(edge_2_sessions_are_bounded_and_options_are_checked, Office) {
   NewAgent();
   Open(kNetProtocol + 1);
@@ -461,6 +474,60 @@ BOOST_FIXTURE_TEST_CASE(edge_13_the_metadata_of_a_step_travels_in_pieces, Office
   const std::string text = Play();
   BOOST_TEST(text.find("agent <- parcel_piece\n") != std::string::npos, text);
   BOOST_TEST(text.find("agent <- call_answer") == std::string::npos, text);
+}
+
+// Who takes no pieces keeps no more answers in the server than it may have calls.
+BOOST_FIXTURE_TEST_CASE(edge_6_answers_in_pieces_are_calls_until_they_were_taken, Office) {
+  OpenAndPlay();
+  ops::Const(root.WithOpName("big"), std::vector<float>(400000));
+  ExtendAndPlay();
+  run_session step = Step("big", 1);
+  step.step.feeds.clear();
+  silent.insert("agent");
+  const uint64_t first = Call("first", step), second = Call("second", step);
+  Play();
+  Call("third", step);
+  Play();
+  const std::shared_ptr<AgentCall> nobody = calls->Take(first), nobody_either = calls->Take(second);
+  silent.clear();
+  const std::string text = Play();
+  BOOST_TEST(text.find("agent <- parcel_piece\n") != std::string::npos, text);
+  BOOST_TEST(std::exchange(said, "").find("third RESOURCE_EXHAUSTED; ") == 0u);
+  // They were cancelled, and there is room again.
+  Call("fourth", Step("twice", 1));
+  Play();
+  BOOST_TEST(said.find("fourth OK; ") == 0u);
+}
+
+BOOST_FIXTURE_TEST_CASE(edge_6_calls_in_pieces_are_calls_before_they_have_been_read, Office) {
+  OpenAndPlay();
+  for (const char* name : {"first", "second", "third"}) {
+    parcel_piece piece;
+    piece.kind = parcel_piece::Kind::kRun;
+    piece.total = 1;
+    piece.bytes = {'x'};
+    Call(name, std::move(piece));
+  }
+  Play();
+  BOOST_TEST(said.find("third RESOURCE_EXHAUSTED; ") != std::string::npos, said);
+  BOOST_TEST(said.find("first INVALID_ARGUMENT; ") != std::string::npos, said);
+  BOOST_TEST(said.find("second INVALID_ARGUMENT; ") != std::string::npos, said);
+}
+
+// Its pieces, which were under way, would take the place of another one's.
+BOOST_FIXTURE_TEST_CASE(edge_7_a_cancelled_call_takes_no_pieces, Office) {
+  OpenAndPlay();
+  const auto call = std::make_shared<AgentCall>([this](const call_answer& a) { Note("call", a.reply.status); }, [] {});
+  const uint64_t number = calls->Begin(call, AgentCalls::Time::max(), DeadlineExceeded("too late")).value();
+  caf::anon_send(agent, cancel_begun{number});
+  Play();
+  BOOST_TEST(!calls->Waits(number));
+  // A small answer still is one.
+  call_answer answer;
+  answer.call = number;
+  caf::anon_send(agent, std::move(answer));
+  Play();
+  BOOST_TEST(said == "call OK; ");
 }
 
 BOOST_FIXTURE_TEST_CASE(edge_10_a_call_that_is_over_is_not_sent, Office) {

@@ -86,8 +86,36 @@ struct StatusFlags {
   std::string address;  // host:port
   int64_t timeout_ms = 5000;
   bool json = false;
+  bool metrics = false;  // in the text form of Prometheus
 };
 int StatusCommand(const StatusFlags& flags);
+
+struct ClusterUpFlags {
+  std::string cluster;                // a file, "ps=HOST:PORT;...", or numbers of tasks, "ps=1;worker=2"
+  std::vector<std::string> programs;  // JOB=COMMAND; other jobs are served
+  std::vector<std::string> restarts;  // JOB=always, on-failure or never
+  std::string dir = "troupe_cluster";
+  int most_restarts = 10;  // of a process within a minute
+  int64_t stop_within_ms = 10000;
+  int threads = 0;                   // of each server
+  int64_t heartbeat_ms = 0;          // of each server; 0: as it has it
+  std::vector<std::string> kills;    // ROLE[:TASK]@STEP
+  std::vector<std::string> freezes;  // ROLE[:TASK]@STEP[:MS]
+  bool json = false;
+};
+// Until the programs have ended, or SIGINT, SIGTERM or SIGHUP.
+int ClusterUpCommand(const ClusterUpFlags& flags);
+
+struct ClusterAskFlags {
+  std::string dir = "troupe_cluster";
+  std::string task;  // of logs: "worker:0"; "": all
+  int lines = 20;
+  int64_t timeout_ms = 60000;  // of down
+  bool json = false;
+};
+int ClusterStatusCommand(const ClusterAskFlags& flags);
+int ClusterLogsCommand(const ClusterAskFlags& flags);
+int ClusterDownCommand(const ClusterAskFlags& flags);
 
 // Opens shared libraries, whose ops and kernels register themselves. The status names the first
 // that could not be opened, and why.

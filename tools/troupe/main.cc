@@ -93,7 +93,62 @@ void AddServers(const Command& command, ServeFlags* serve, StatusFlags* status) 
       [status] { return StatusCommand(*status); });
   a->add_option("ADDRESS", status->address, "HOST:PORT of a server")->required();
   a->add_option("--timeout", status->timeout_ms, "Milliseconds to wait for it")->check(Quiet(CLI::Range(1, 600000)));
-  a->add_flag("--json", status->json, "Print a JSON object");
+  CLI::Option* json = a->add_flag("--json", status->json, "Print a JSON object");
+  a->add_flag("--metrics", status->metrics, "Print metrics in the text form of Prometheus")->excludes(json);
+}
+
+constexpr const char* kClusterAbout =
+    R"(Runs a cluster on this machine, as processes under a supervisor, and asks about it.
+
+`up` stays until the programs have ended, and prints what becomes of them; `status`, `logs` and `down` are for
+another terminal. All that is known of the cluster is in the folder --dir.)";
+
+constexpr const char* kUpAbout = R"(Starts a cluster: a program for each job that has one, and servers for the others.
+
+CLUSTER is a file with a ClusterDef as text, or addresses, ps=HOST:PORT;worker=HOST:PORT,HOST:PORT, or numbers of
+tasks, ps=1;worker=2, which get free ports. In a program's command {cluster}, {job}, {task}, {address} and {dir}
+are filled in. Programs are started again when they fail, servers always; when all programs have ended well, the
+servers are stopped, and the status is 0. SIGINT and SIGTERM stop all in order, the second one at once.)";
+
+void AddCluster(CLI::App* c, ClusterUpFlags* up, ClusterAskFlags* ask) {
+  c->require_subcommand(1);
+  CLI::App* u = c->add_subcommand("up", kUpAbout);
+  u->add_option("CLUSTER", up->cluster, "A file, addresses, or numbers of tasks")->required();
+  u->add_option("--program", up->programs, "JOB=COMMAND; may be given again")->allow_extra_args(false);
+  u->add_option("--restart", up->restarts, "JOB=always, on-failure or never; may be given again")
+      ->allow_extra_args(false);
+  u->add_option("--most_restarts", up->most_restarts, "Of a process within a minute; one more ends the cluster (10)")
+      ->check(Quiet(CLI::Range(0, 1000000)));
+  u->add_option("--stop_within", up->stop_within_ms, "Milliseconds that processes have to end (10000)")
+      ->check(Quiet(CLI::Range(0, 3600000)));
+  u->add_option("--threads", up->threads, "Threads of each server; 0 = one per hardware thread")
+      ->check(Quiet(CLI::Range(0, 1024)));
+  u->add_option("--heartbeat", up->heartbeat_ms, "Milliseconds between the heartbeats of servers (200)")
+      ->check(Quiet(CLI::Range(10, 60000)));
+  u->add_option("--kill", up->kills,
+                "ROLE[:TASK]@STEP: kill this process when a program reports the step; ROLE is a job, or chief, which "
+                "is the first task of the first program; may be given again")
+      ->allow_extra_args(false);
+  u->add_option("--freeze", up->freezes, "ROLE[:TASK]@STEP[:MS]: stop it for so long instead (1000)")
+      ->allow_extra_args(false);
+  u->add_flag("--json", up->json, "Print a JSON object a line");
+  CLI::App* s = c->add_subcommand("status", "Prints the processes of the cluster, and what they reported last.");
+  s->add_flag("--json", ask->json, "Print a JSON object");
+  CLI::App* l = c->add_subcommand("logs", "Prints the last lines of the processes' logs.");
+  l->add_option("TASK", ask->task, "Of this one alone, as in worker:0");
+  l->add_option("--lines", ask->lines, "So many of each (20)")->check(Quiet(CLI::Range(1, 1000000)));
+  CLI::App* d = c->add_subcommand("down", "Stops the cluster in order, and waits until it has ended.");
+  d->add_option("--timeout", ask->timeout_ms, "Milliseconds to wait (60000)")->check(Quiet(CLI::Range(0, 3600000)));
+  for (CLI::App* each : {s, l, d}) each->add_option("--dir", ask->dir, "The folder of the cluster (troupe_cluster)");
+  u->add_option("--dir", up->dir, "The folder of the cluster (troupe_cluster)");
+}
+
+int RunCluster(const CLI::App& app, const ClusterUpFlags& up, const ClusterAskFlags& ask) {
+  const CLI::App* const c = app.get_subcommand("cluster");
+  if (c->got_subcommand("status")) return ClusterStatusCommand(ask);
+  if (c->got_subcommand("logs")) return ClusterLogsCommand(ask);
+  if (c->got_subcommand("down")) return ClusterDownCommand(ask);
+  return ClusterUpCommand(up);
 }
 
 int Run(int argc, char** argv) {
@@ -186,9 +241,12 @@ int Run(int argc, char** argv) {
   ServeFlags serve;
   StatusFlags status_flags;
   AddServers(command, &serve, &status_flags);
+  ClusterUpFlags up;
+  ClusterAskFlags ask;
+  AddCluster(command("cluster", kClusterAbout, [&] { return RunCluster(app, up, ask); }), &up, &ask);
 
   constexpr const char* kCommands =
-      "the commands are run, ops, graph, checkpoint, serve and status (troupe --help says more)";
+      "the commands are run, ops, graph, checkpoint, serve, status and cluster (troupe --help says more)";
   if (argc < 2) return Complain(kUsage, std::string("name a command: ") + kCommands);
   const std::string first = argv[1];
   if (!first.starts_with('-') && app.get_subcommands([&](CLI::App* c) { return c->get_name() == first; }).empty())

@@ -8,6 +8,7 @@
 
 #include "graph/core/read_file.h"
 #include "tools/troupe/commands.h"
+#include "tools/troupe/metrics.h"
 #include "tools/troupe/output.h"
 #include "tools/troupe/value_text.h"
 #include "troupe/server.h"
@@ -126,6 +127,10 @@ int StatusCommand(const StatusFlags& flags) {
   if (!address.ok()) return Complain(kUsage, address.status());
   const absl::StatusOr<ServerStatus> status = AskServer(*address, milliseconds(flags.timeout_ms));
   if (!status.ok()) return Complain(kFailed, status.status());
+  if (flags.metrics) {
+    Print(MetricsText(*status));
+    return kOk;
+  }
   if (flags.json) {
     Print(StrCat("{\"task\": ", JsonString(status->task.ToString()), ", \"address\": ", JsonString(status->address),
                  ", \"incarnation\": \"", status->incarnation, "\", \"cluster\": \"", status->cluster,

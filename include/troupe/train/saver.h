@@ -92,6 +92,10 @@ struct SaverOptions {
   // variables alone are saved, and Restore leaves such state as it is. So it is with an imported
   // Saver whose nodes save other things than variables: they do the saving then.
   bool session_state = true;
+  // The graph's nodes save, each on its device: in a cluster each task writes its own variables,
+  // into the same file system, and nothing passes through this process. Steps that run meanwhile
+  // are not held up. Without session_state; SaveOptions.extra is refused (INVALID_ARGUMENT).
+  bool by_nodes = false;
 };
 
 struct SaveOptions {

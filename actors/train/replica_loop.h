@@ -1,0 +1,142 @@
+// What the loops of chiefs and workers share: sessions that are made anew after a loss, which
+// errors are one, and how long to try.
+//
+//   Loop loop(...);
+//   while (!done) {
+//     absl::Status s = OneTry(loop);   // from a new session to the end, or to an error
+//     if (!s.ok()) TROUPE_RETURN_IF_ERROR(loop.WaitAfter(s));
+//   }
+//
+// Thread rule: a Loop is for one thread; Teller and Stop are thread safe.
+#ifndef TROUPE_ACTORS_TRAIN_REPLICA_LOOP_H_
+#define TROUPE_ACTORS_TRAIN_REPLICA_LOOP_H_
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "actors/threads/aside.h"
+#include "graph/core/guarded.h"
+#include "troupe/session.h"
+#include "troupe/train/train_together.h"
+
+namespace troupe::train {
+
+// The user's on_event, for one thread at a time.
+class Teller {
+ public:
+  explicit Teller(const TrainingOptions& options) : options_(options) {}
+  void Tell(const TrainingEvent& event) {
+    if (!options_.on_event) return;
+    std::lock_guard<std::mutex> lock(mu_);
+    CallUser("TrainingOptions.on_event", [&] { options_.on_event(event); });
+  }
+
+ private:
+  const TrainingOptions& options_;
+  std::mutex mu_;
+};
+
+// Ends what the loops of one process wait for.
+class Stop {
+ public:
+  void Set() {
+    set_ = true;
+    token_.Cancel();
+  }
+  bool set() const { return set_; }
+  const CancellationToken* token() const { return &token_; }
+
+ private:
+  std::atomic<bool> set_{false};
+  CancellationToken token_;
+};
+
+class Loop {
+ public:
+  Loop(const Graph* graph, const TrainingOptions& options, Teller* teller, Stop* stop)
+      : options(options), teller(teller), stop(stop), graph_(graph), went_on_(Clock::now()) {}
+
+  // A new session of the graph, in place of the one before.
+  absl::StatusOr<Session*> NewSession() {
+    if (session_ != nullptr) session_->Close().IgnoreError();
+    session_ = nullptr;
+    SessionOptions o = options.session;
+    o.share_variables = true;
+    TROUPE_ASSIGN_OR_RETURN(session_, Session::Create(o));
+    TROUPE_RETURN_IF_ERROR(session_->Extend(*graph_));
+    return session_.get();
+  }
+  Session& session() const { return *session_; }
+  // Something was done: what comes has all the time again.
+  void WentOn() {
+    went_on_ = Clock::now();
+    pause_ = kFirstPause;
+    told_ = false;
+  }
+  // For waits on others: until it is time to ask again, or to give up, unless somebody else does.
+  RunOptions Waiting(bool gives_up = true) const {
+    constexpr std::chrono::milliseconds kAskAgain{10'000};
+    const auto left = options.give_up - std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - went_on_);
+    RunOptions run;
+    run.timeout_ms = std::max<int64_t>(1, (gives_up ? std::min(kAskAgain, left) : kAskAgain).count());
+    run.cancellation = stop->token();
+    return run;
+  }
+  // Nothing has gone on for so long that it is given up.
+  bool given_up() const { return Clock::now() - went_on_ >= options.give_up; }
+  // The error of what is to be tried again; or that error, when it says nothing of a lost process,
+  // or it has been so for too long.
+  absl::Status WaitAfter(const absl::Status& s, int64_t step, bool tell = true) {
+    if (stop->set()) return s;
+    const bool lost = absl::IsUnavailable(s) || absl::IsAborted(s) || absl::IsFailedPrecondition(s);
+    if (!lost || given_up()) return s;
+    if (tell && !told_) {
+      told_ = true;
+      ++recoveries;
+      teller->Tell({.kind = TrainingEvent::kLost, .step = step, .why = s});
+    }
+    std::this_thread::sleep_for(pause_);
+    pause_ = std::min(2 * pause_, kLastPause);
+    return absl::OkStatus();
+  }
+
+  const TrainingOptions& options;
+  Teller* const teller;
+  Stop* const stop;
+  int64_t recoveries = 0;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds kFirstPause{5}, kLastPause{200};
+  const Graph* const graph_;
+  std::unique_ptr<Session> session_;
+  Clock::time_point went_on_;
+  std::chrono::milliseconds pause_ = kFirstPause;
+  bool told_ = false;
+};
+
+// An update that broke off leaves variables of which it is not known what they are (DATA_LOSS):
+// that, too, is mended by beginning anew.
+inline absl::Status OfUpdate(const absl::Status& s) {
+  return absl::IsDataLoss(s) ? Aborted("an update broke off: ", s.message()) : s;
+}
+
+// Feeds of a step, with `more` behind them.
+inline absl::StatusOr<Feeds> FeedsOf(const std::function<absl::StatusOr<Feeds>(int64_t)>& from, int64_t step,
+                                     Feeds more = {}) {
+  if (!from) return more;
+  TROUPE_ASSIGN_OR_RETURN(Feeds all, Guarded("the feeds of a step", [&] { return from(step); }));
+  all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+  return all;
+}
+
+// Waits until the other workers have heard of the end, but not for long: one may be gone.
+void AwaitOthers(Session& session, const ServerState& state, int workers);
+
+}  // namespace troupe::train
+
+#endif  // TROUPE_ACTORS_TRAIN_REPLICA_LOOP_H_

@@ -1,0 +1,182 @@
+#include "actors/train/server_recovery.h"
+
+#include <algorithm>
+
+#include "troupe/checkpoint.h"
+#include "troupe/files.h"
+
+namespace troupe::train {
+namespace {
+
+int64_t NumberIn(const Tensor& t) { return t.dtype() == DType::kInt64 ? t.scalar<int64_t>() : t.scalar<int32_t>(); }
+
+// Which servers have a mark.
+absl::StatusOr<std::vector<bool>> Marked(Session& session, const ServerState& state) {
+  Names names;
+  for (const ServerState::Server& s : state.servers()) names.push_back(s.has_mark.name());
+  std::vector<Tensor> out;
+  TROUPE_RETURN_IF_ERROR(session.Run({}, names, {}, &out));
+  std::vector<bool> marked;
+  for (const Tensor& t : out) marked.push_back(t.scalar<bool>());
+  return marked;
+}
+
+absl::Status RunAll(Session& session, const std::vector<Operation>& ops) {
+  return ops.empty() ? absl::OkStatus() : session.Run({}, {}, ops, nullptr);
+}
+
+}  // namespace
+
+absl::StatusOr<std::optional<int64_t>> StepOfServers(Session& session, const ServerState& state) {
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<bool> marked, Marked(session, state));
+  if (std::find(marked.begin(), marked.end(), false) != marked.end()) return std::nullopt;
+  Names names;
+  for (const ServerState::Server& s : state.servers()) names.push_back(s.mark.name());
+  std::vector<Tensor> out;
+  TROUPE_RETURN_IF_ERROR(session.Run({}, names, {}, &out));
+  const bool whole = std::all_of(out.begin(), out.end(), [](const Tensor& t) { return NumberIn(t) >= 0; });
+  if (!whole) return std::nullopt;
+  // Where a server has just begun to be restored, there is a mark of -1, and no step yet.
+  TROUPE_ASSIGN_OR_RETURN(const Tensor step, session.Get(state.global_step()));
+  return NumberIn(step);
+}
+
+ServerRecovery::ServerRecovery(const Scope& root, const ServerState& state, const CheckpointPolicy& policy,
+                               bool each_alone)
+    : state_(state), policy_(policy), each_alone_(each_alone), init_(GlobalVariablesInitializer(root)) {
+  if (policy.folder.empty()) return;
+  SaverOptions options;
+  options.max_to_keep = policy.max_to_keep;
+  options.sharded = true;
+  options.session_state = false;
+  options.by_nodes = true;
+  saver_ = Saver(root, options);
+  for (const ServerState::Server& s : state.servers()) {
+    if (!each_alone) break;
+    std::vector<Saved> its;
+    for (const Variable& v : s.variables) its.emplace_back(v);
+    of_server_.emplace_back(root, its, options);
+  }
+}
+
+absl::StatusOr<ServerRecovery::Found> ServerRecovery::Ask(Session& session) const {
+  Found found;
+  TROUPE_ASSIGN_OR_RETURN(found.whole, Marked(session, state_));
+  found.marks.resize(found.whole.size(), -1);
+  Names names;
+  for (size_t i = 0; i < found.whole.size(); ++i) {
+    if (found.whole[i]) names.push_back(state_.servers()[i].mark.name());
+  }
+  if (names.empty()) return found;
+  std::vector<Tensor> out;
+  TROUPE_RETURN_IF_ERROR(session.Run({}, names, {}, &out));
+  for (size_t i = 0, next = 0; i < found.whole.size(); ++i) {
+    if (!found.whole[i]) continue;
+    found.marks[i] = NumberIn(out[next++]);
+    found.whole[i] = found.marks[i] >= 0;
+  }
+  // The first server has the global step; not when it has just begun to be restored.
+  if (found.whole[0]) {
+    TROUPE_ASSIGN_OR_RETURN(const Tensor step, session.Get(state_.global_step()));
+    found.step = NumberIn(step);
+  }
+  found.all = std::find(found.whole.begin(), found.whole.end(), false) == found.whole.end();
+  return found;
+}
+
+// All servers are whole: an update that has broken off is taken back, or kept. False when their
+// marks are not those of one step, as when several processes took themselves for the chief.
+absl::StatusOr<bool> ServerRecovery::Settle(Session& session, const Found& found) const {
+  if (each_alone_) return true;
+  std::vector<Operation> undo, keep;
+  for (size_t i = 0; i < found.marks.size(); ++i) {
+    const ServerState::Server& s = state_.servers()[i];
+    if (found.marks[i] == found.step) {
+      undo.push_back(s.undo);
+    } else if (found.marks[i] == found.step - 1) {
+      keep.push_back(s.keep);
+    } else {
+      return false;
+    }
+  }
+  TROUPE_RETURN_IF_ERROR(RunAll(session, undo));
+  TROUPE_RETURN_IF_ERROR(RunAll(session, keep));
+  return true;
+}
+
+// "" when there is none.
+absl::StatusOr<std::string> ServerRecovery::Newest() const {
+  if (policy_.folder.empty()) return "";
+  absl::StatusOr<std::string> newest = LatestCheckpoint(policy_.folder);
+  // A list that names a checkpoint which has gone is no fresh start.
+  if (absl::IsNotFound(newest.status()) && !files::Exists(files::Join(policy_.folder, "checkpoint"))) return "";
+  return newest;
+}
+
+absl::Status ServerRecovery::KeepAll(Session& session) const {
+  std::vector<Operation> keep;
+  for (const ServerState::Server& s : state_.servers()) keep.push_back(s.keep);
+  return RunAll(session, keep);
+}
+
+// Saved before there are marks, which the other workers wait for: so that is the start.
+absl::StatusOr<std::string> ServerRecovery::Start(Session& session) {
+  TROUPE_RETURN_IF_ERROR(session.Run({}, {}, {state_.unmark()}, nullptr));
+  TROUPE_RETURN_IF_ERROR(session.Run({}, {}, {init_}, nullptr));
+  TROUPE_ASSIGN_OR_RETURN(std::string saved, Save(session, 0));
+  TROUPE_RETURN_IF_ERROR(KeepAll(session));
+  return saved;
+}
+
+absl::Status ServerRecovery::Restore(Session& session, const Found& found, const std::string& checkpoint) const {
+  if (!each_alone_) {
+    TROUPE_RETURN_IF_ERROR(session.Run({}, {}, {state_.unmark()}, nullptr));
+    Saver saver = saver_;
+    TROUPE_RETURN_IF_ERROR(saver.Restore(session, checkpoint));
+    return KeepAll(session);
+  }
+  for (size_t i = 0; i < found.whole.size(); ++i) {
+    if (found.whole[i]) continue;
+    Saver saver = of_server_[i];
+    TROUPE_RETURN_IF_ERROR(saver.Restore(session, checkpoint));
+    TROUPE_RETURN_IF_ERROR(RunAll(session, {state_.servers()[i].keep}));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ServerRecovery::Begun> ServerRecovery::Begin(Session& session, int64_t seen) {
+  TROUPE_ASSIGN_OR_RETURN(const Found found, Ask(session));
+  Begun begun{.step = found.step, .from = TrainingEvent::kServers};
+  if (found.all) {
+    TROUPE_ASSIGN_OR_RETURN(const bool settled, Settle(session, found));
+    if (settled) return begun;
+  }
+  for (const int64_t mark : found.marks) seen = std::max(seen, mark);
+  seen = std::max(seen, found.step);
+  TROUPE_ASSIGN_OR_RETURN(begun.checkpoint, Newest());
+  int64_t back_to = 0;
+  if (!begun.checkpoint.empty()) {
+    TROUPE_ASSIGN_OR_RETURN(const auto reader, CheckpointReader::Open(begun.checkpoint));
+    TROUPE_ASSIGN_OR_RETURN(const Tensor step, reader->Read(state_.global_step().variable_name()));
+    if (step.rank() != 0 || (step.dtype() != DType::kInt64 && step.dtype() != DType::kInt32))
+      return DataLoss(begun.checkpoint, ": its global step is ", step.TypeAndShape());
+    back_to = NumberIn(step);
+  }
+  begun.from = begun.checkpoint.empty() ? TrainingEvent::kStart : TrainingEvent::kCheckpoint;
+  if (begun.from == TrainingEvent::kCheckpoint) {
+    TROUPE_RETURN_IF_ERROR(Restore(session, found, begun.checkpoint));
+  } else {
+    TROUPE_ASSIGN_OR_RETURN(begun.checkpoint, Start(session));
+  }
+  TROUPE_ASSIGN_OR_RETURN(const Tensor now, session.Get(state_.global_step()));
+  begun.step = NumberIn(now);
+  begun.lost_updates = std::max<int64_t>(0, seen - back_to);
+  return begun;
+}
+
+absl::StatusOr<std::string> ServerRecovery::Save(Session& session, int64_t step) {
+  if (policy_.folder.empty()) return "";
+  return saver_.Save(session, files::Join(policy_.folder, policy_.name), step);
+}
+
+}  // namespace troupe::train

@@ -1,0 +1,122 @@
+// The loop of asynchronous training.
+#include <optional>
+
+#include "actors/threads/inside_actor.h"
+#include "actors/train/replica_loop.h"
+#include "actors/train/server_recovery.h"
+#include "troupe/train/train_together.h"
+
+namespace troupe::train {
+namespace {
+
+class Apart {
+ public:
+  Apart(const Scope& root, const AsyncReplicas& async, const TrainingOptions& options, Teller* teller, Stop* stop)
+      : async_(async), chief_(async.options().worker == 0), loop_(root.graph(), options, teller, stop) {
+    if (chief_) recovery_.emplace(root, async.state(), options.checkpoints, /*each_alone=*/true);
+  }
+  absl::Status Run() {
+    for (;;) {
+      const absl::Status s = Try();
+      if (s.ok()) return s;
+      TROUPE_RETURN_IF_ERROR(loop_.WaitAfter(s, seen_, /*tell=*/begun_));
+    }
+  }
+  TrainingReport report() const {
+    return {.step = seen_, .recoveries = loop_.recoveries, .lost_updates = lost_updates_};
+  }
+
+ private:
+  const TrainingOptions& options() const { return loop_.options; }
+  absl::Status Try() {
+    TROUPE_RETURN_IF_ERROR(loop_.NewSession().status());
+    TROUPE_RETURN_IF_ERROR(chief_ ? BeginAsChief() : AwaitChief());
+    begun_ = true;
+    loop_.WentOn();
+    while (seen_ < options().last_step) TROUPE_RETURN_IF_ERROR(Step());
+    if (!chief_) {
+      loop_.session().Run({}, {}, {async_.state().end()}, nullptr).IgnoreError();
+      return absl::OkStatus();
+    }
+    if (saved_ != seen_) TROUPE_RETURN_IF_ERROR(Save(/*last=*/true));
+    if (options().at_end)
+      TROUPE_RETURN_IF_ERROR(Guarded("TrainingOptions.at_end", [&] { return options().at_end(loop_.session()); }));
+    AwaitOthers(loop_.session(), async_.state(), async_.options().workers);
+    return absl::OkStatus();
+  }
+  absl::Status BeginAsChief() {
+    TROUPE_ASSIGN_OR_RETURN(const ServerRecovery::Begun begun, recovery_->Begin(loop_.session(), seen_));
+    TROUPE_RETURN_IF_ERROR(loop_.session().Run({}, {}, {async_.state().begin()}, nullptr));
+    seen_ = begun.step;
+    lost_updates_ += begun.lost_updates;
+    loop_.teller->Tell({.kind = TrainingEvent::kBegin,
+                        .step = begun.step,
+                        .from = begun.from,
+                        .lost_updates = begun.lost_updates,
+                        .path = begun.from == TrainingEvent::kCheckpoint ? begun.checkpoint : ""});
+    if (begun.from == TrainingEvent::kStart && !begun.checkpoint.empty())
+      loop_.teller->Tell({.kind = TrainingEvent::kSaved, .path = begun.checkpoint});
+    return absl::OkStatus();
+  }
+  absl::Status AwaitChief() {
+    TROUPE_ASSIGN_OR_RETURN(const std::optional<int64_t> step, StepOfServers(loop_.session(), async_.state()));
+    if (!step) return FailedPrecondition("the variables have no values yet");
+    seen_ = *step;
+    loop_.teller->Tell({.kind = TrainingEvent::kBegin, .step = seen_});
+    return absl::OkStatus();
+  }
+  absl::Status Step() {
+    TROUPE_ASSIGN_OR_RETURN(Feeds feeds, FeedsOf(options().feeds, seen_));
+    TROUPE_ASSIGN_OR_RETURN(feeds, FeedsOf(options().update_feeds, seen_, std::move(feeds)));
+    std::vector<Tensor> out;
+    TROUPE_RETURN_IF_ERROR(
+        OfUpdate(loop_.session().Run(feeds, {async_.loss(), async_.step_after()}, {async_.update()}, &out)));
+    const int64_t before = seen_, every = options().checkpoints.every_steps;
+    seen_ = out[1].scalar<int64_t>();
+    loop_.WentOn();
+    loop_.teller->Tell({.kind = TrainingEvent::kStep,
+                        .step = seen_,
+                        .loss = out[0].dtype() == DType::kFloat ? static_cast<double>(out[0].scalar<float>())
+                                                                : out[0].scalar<double>(),
+                        .gradients = 1});
+    // Others update, too: the step at which to save may have been one of theirs.
+    const bool due = every > 0 && seen_ / every > before / every;
+    return chief_ && due && seen_ < options().last_step ? Save(/*last=*/false) : absl::OkStatus();
+  }
+  absl::Status Save(bool last) {
+    const absl::StatusOr<std::string> path = recovery_->Save(loop_.session(), seen_);
+    if (path.ok()) {
+      saved_ = seen_;
+      if (!path->empty()) loop_.teller->Tell({.kind = TrainingEvent::kSaved, .step = seen_, .path = *path});
+      return absl::OkStatus();
+    }
+    const bool lost = absl::IsUnavailable(path.status()) || absl::IsAborted(path.status()) ||
+                      absl::IsFailedPrecondition(path.status());
+    if (last || lost) return path.status();
+    loop_.teller->Tell({.kind = TrainingEvent::kSaveFailed, .step = seen_, .why = path.status()});
+    return absl::OkStatus();
+  }
+
+  const AsyncReplicas& async_;
+  const bool chief_;
+  std::optional<ServerRecovery> recovery_;
+  Loop loop_;
+  int64_t seen_ = 0, saved_ = -1, lost_updates_ = 0;
+  bool begun_ = false;
+};
+
+}  // namespace
+
+absl::StatusOr<TrainingReport> TrainApart(const Scope& root, const AsyncReplicas& async,
+                                          const TrainingOptions& options) {
+  if (InsideActor()) return FailedPrecondition("TrainApart blocks, and was called in an actor's handler");
+  TROUPE_RETURN_IF_ERROR(root.status());
+  Teller teller(options);
+  Stop stop;
+  Apart apart(root, async, options, &teller, &stop);
+  TROUPE_RETURN_IF_ERROR(root.status());
+  TROUPE_RETURN_IF_ERROR(apart.Run());
+  return apart.report();
+}
+
+}  // namespace troupe::train

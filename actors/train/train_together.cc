@@ -1,0 +1,302 @@
+// The loops of chiefs and workers of synchronous training.
+#include "troupe/train/train_together.h"
+
+#include <future>
+#include <optional>
+#include <random>
+
+#include "actors/threads/inside_actor.h"
+#include "actors/train/replica_loop.h"
+#include "actors/train/server_recovery.h"
+#include "actors/train/sync_rounds.h"
+
+namespace troupe::train {
+namespace {
+
+Tensor Words(std::initializer_list<int64_t> words) { return Tensor::Vector<int64_t>(words); }
+
+// A number of this process, for the lives of its worker.
+int64_t NewProcess() {
+  std::random_device device;
+  const uint64_t bits = (uint64_t{device()} << 32) ^ device();
+  return static_cast<int64_t>((bits >> (kLifeBits + 2)) | 1);
+}
+
+}  // namespace
+
+void AwaitOthers(Session& session, const ServerState& state, int workers) {
+  constexpr std::chrono::milliseconds kAtMost{5000}, kLook{20};
+  const auto end = std::chrono::steady_clock::now() + kAtMost;
+  while (std::chrono::steady_clock::now() < end) {
+    const absl::StatusOr<Tensor> ended = session.Get(state.ended());
+    if (!ended.ok() || ended->scalar<int64_t>() >= workers - 1) return;
+    std::this_thread::sleep_for(kLook);
+  }
+}
+
+namespace {
+
+// The chief: hears notices, updates, saves, hands out tokens.
+class Chief {
+ public:
+  Chief(const Scope& root, const SyncReplicas& sync, const TrainingOptions& options, Teller* teller, Stop* stop)
+      : sync_(sync),
+        recovery_(root, sync.state(), options.checkpoints, /*each_alone=*/false),
+        loop_(root.graph(), options, teller, stop),
+        rounds_(sync.options().workers, sync.take()) {}
+
+  absl::Status Run() {
+    for (;;) {
+      const absl::Status s = Try();
+      if (s.ok()) return s;
+      if (absl::IsDeadlineExceeded(s)) return Missing(s);
+      // Before it has begun, nothing is lost: servers may not have found each other yet.
+      TROUPE_RETURN_IF_ERROR(loop_.WaitAfter(s, seen_, /*tell=*/begun_));
+    }
+  }
+  void Report(TrainingReport* report) const {
+    report->recoveries = std::max(report->recoveries, loop_.recoveries);
+    report->lost_updates = lost_updates_;
+    report->restarts = rounds_.restarts();
+    report->dropped = rounds_.dropped();
+  }
+
+ private:
+  const TrainingOptions& options() const { return loop_.options; }
+  absl::Status Try() {
+    TROUPE_RETURN_IF_ERROR(loop_.NewSession().status());
+    TROUPE_ASSIGN_OR_RETURN(const ServerRecovery::Begun begun, recovery_.Begin(loop_.session(), seen_));
+    begun_ = true;
+    seen_ = begun.step;
+    rounds_.Begin(begun.step);
+    TROUPE_RETURN_IF_ERROR(loop_.session().Run({}, {}, {sync_.make_places(), sync_.state().begin()}, nullptr));
+    lost_updates_ += begun.lost_updates;
+    loop_.teller->Tell({.kind = TrainingEvent::kBegin,
+                        .step = begun.step,
+                        .from = begun.from,
+                        .lost_updates = begun.lost_updates,
+                        .path = begun.from == TrainingEvent::kCheckpoint ? begun.checkpoint : ""});
+    if (begun.from == TrainingEvent::kStart && !begun.checkpoint.empty())
+      loop_.teller->Tell({.kind = TrainingEvent::kSaved, .path = begun.checkpoint});
+    loop_.WentOn();
+    TROUPE_RETURN_IF_ERROR(CallAll(SyncReplicas::kSayHello));
+    while (rounds_.step() < options().last_step) TROUPE_RETURN_IF_ERROR(Step());
+    if (saved_ != rounds_.step()) TROUPE_RETURN_IF_ERROR(Save(/*last=*/true));
+    if (options().at_end) {
+      TROUPE_RETURN_IF_ERROR(Guarded("TrainingOptions.at_end", [&] { return options().at_end(loop_.session()); }));
+    }
+    TROUPE_RETURN_IF_ERROR(CallAll(SyncReplicas::kTheEnd));
+    AwaitOthers(loop_.session(), sync_.state(), sync_.options().workers);
+    return absl::OkStatus();
+  }
+
+  absl::Status Step() {
+    while (!rounds_.complete()) TROUPE_RETURN_IF_ERROR(Hear());
+    const int64_t step = rounds_.step();
+    TrainingEvent event{.kind = TrainingEvent::kStep, .step = step + 1, .loss = rounds_.mean_loss()};
+    Feeds feeds;
+    if (sync_.taken().valid()) feeds.emplace_back(sync_.taken().name(), Taken());
+    event.gradients = sync_.take();
+    TROUPE_ASSIGN_OR_RETURN(feeds, FeedsOf(options().update_feeds, step, std::move(feeds)));
+    const bool last = step + 1 >= options().last_step;
+    const int64_t every = options().checkpoints.every_steps;
+    const bool save = !options().checkpoints.folder.empty() && every > 0 && (step + 1) % every == 0;
+    rounds_.Next();
+    if (!save && !last) AddTokens(&feeds);
+    const Operation& update = save || last ? sync_.update() : sync_.update_and_hand_out();
+    TROUPE_RETURN_IF_ERROR(OfUpdate(loop_.session().Run(feeds, {}, {update}, nullptr)));
+    seen_ = step + 1;
+    loop_.WentOn();
+    loop_.teller->Tell(event);
+    // Between the update and the next tokens nobody computes, and nothing is under way.
+    if (save) TROUPE_RETURN_IF_ERROR(Save(last));
+    return save && !last ? HandOut() : absl::OkStatus();
+  }
+
+  Tensor Taken() const {
+    Tensor taken(DType::kBool, TensorShape({sync_.options().workers}));
+    for (int w = 0; w < sync_.options().workers; ++w) taken.data<bool>()[w] = rounds_.is_taken(w);
+    return taken;
+  }
+
+  // One notice, and what it asks for.
+  absl::Status Hear() {
+    std::vector<Tensor> out;
+    const absl::Status heard =
+        loop_.session().Run(loop_.Waiting(), {}, {sync_.heard(), sync_.heard_loss()}, {}, &out, nullptr);
+    // A notice or a token may have gone with a step that was cut off. Who computes only says hello
+    // afterwards.
+    if (absl::IsDeadlineExceeded(heard) && !loop_.given_up()) return CallAll(SyncReplicas::kSayHello);
+    TROUPE_RETURN_IF_ERROR(heard);
+    const int64_t* const notice = out[0].data<int64_t>();
+    // A worker that begins anew may have met a server that did so: nobody else may notice, when all
+    // others wait.
+    if (notice[0] == SyncReplicas::kHello) {
+      TROUPE_ASSIGN_OR_RETURN(const std::optional<int64_t> step, StepOfServers(loop_.session(), sync_.state()));
+      if (!step || *step != rounds_.step()) return Aborted("a parameter server has lost its variables");
+    }
+    rounds_.Hear(notice, out[1].scalar<float>());
+    return rounds_.has_tokens() ? HandOut() : absl::OkStatus();
+  }
+
+  void AddTokens(Feeds* feeds) {
+    std::vector<std::vector<int64_t>> rows(sync_.hands().size());
+    for (const SyncRounds::Token& t : rounds_.TakeTokens())
+      rows[static_cast<size_t>(t.worker)].insert(rows[static_cast<size_t>(t.worker)].end(), {t.life, t.step});
+    AddRows(rows, feeds);
+  }
+  void AddRows(const std::vector<std::vector<int64_t>>& rows, Feeds* feeds) const {
+    for (size_t w = 0; w < rows.size(); ++w) {
+      Tensor t(DType::kInt64, TensorShape({static_cast<int64_t>(rows[w].size() / 2), 2}));
+      std::copy(rows[w].begin(), rows[w].end(), t.data<int64_t>());
+      feeds->emplace_back(sync_.hands()[w].name(), std::move(t));
+    }
+  }
+  absl::Status HandOut() {
+    Feeds feeds;
+    AddTokens(&feeds);
+    return loop_.session().Run(feeds, {}, {sync_.hand_out()}, nullptr);
+  }
+  // To everybody, whatever their life.
+  absl::Status CallAll(int64_t what) {
+    Feeds feeds;
+    AddRows(std::vector<std::vector<int64_t>>(sync_.hands().size(), {0, what}), &feeds);
+    return loop_.session().Run(feeds, {}, {sync_.hand_out()}, nullptr);
+  }
+
+  absl::Status Save(bool last) {
+    const int64_t step = rounds_.step();
+    const absl::StatusOr<std::string> path = recovery_.Save(loop_.session(), step);
+    if (path.ok()) {
+      saved_ = step;
+      if (!path->empty()) loop_.teller->Tell({.kind = TrainingEvent::kSaved, .step = step, .path = *path});
+      return absl::OkStatus();
+    }
+    const bool lost = absl::IsUnavailable(path.status()) || absl::IsAborted(path.status()) ||
+                      absl::IsFailedPrecondition(path.status());
+    if (last || lost) return path.status();
+    loop_.teller->Tell({.kind = TrainingEvent::kSaveFailed, .step = step, .why = path.status()});
+    return absl::OkStatus();
+  }
+
+  // The end of a wait for notices.
+  absl::Status Missing(const absl::Status& s) const {
+    std::vector<std::string> missing;
+    for (int w = 0; w < sync_.options().workers; ++w) {
+      if (!rounds_.is_taken(w)) missing.push_back(StrCat(w));
+    }
+    return DeadlineExceeded("no gradient of step ", rounds_.step(),
+                            " has come from these workers: ", StrJoin(missing, ", "), " (", s.message(), ")");
+  }
+
+  const SyncReplicas& sync_;
+  ServerRecovery recovery_;
+  Loop loop_;
+  SyncRounds rounds_;
+  int64_t seen_ = 0, saved_ = -1, lost_updates_ = 0;
+  bool begun_ = false;
+};
+
+// A worker, the chief's own too: waits for tokens, computes, sends.
+class Worker {
+ public:
+  Worker(const Scope& root, const SyncReplicas& sync, const TrainingOptions& options, Teller* teller, Stop* stop)
+      : sync_(sync), loop_(root.graph(), options, teller, stop), life_(NewProcess() << kLifeBits) {}
+
+  absl::Status Run() {
+    for (;;) {
+      const absl::Status s = Try();
+      if (s.ok()) return s;
+      // The chief of the same process tells of losses.
+      TROUPE_RETURN_IF_ERROR(loop_.WaitAfter(s, step_, /*tell=*/begun_ && sync_.options().worker != 0));
+    }
+  }
+  int64_t recoveries() const { return loop_.recoveries; }
+
+ private:
+  absl::Status SayHello() {
+    ++life_;
+    return loop_.session().Run({{sync_.notice(), Words({SyncReplicas::kHello, sync_.options().worker, life_, 0})}}, {},
+                               {sync_.say()}, nullptr);
+  }
+  absl::Status Try() {
+    TROUPE_RETURN_IF_ERROR(loop_.NewSession().status());
+    // Who comes when all is done finds no chief.
+    TROUPE_ASSIGN_OR_RETURN(const std::optional<int64_t> step, StepOfServers(loop_.session(), sync_.state()));
+    if (sync_.options().worker != 0 && step && *step >= loop_.options.last_step) return absl::OkStatus();
+    TROUPE_RETURN_IF_ERROR(SayHello());
+    bool begun = false;
+    for (;;) {
+      std::vector<Tensor> out;
+      // In the chief's process the chief gives up, and names who is missing.
+      const bool gives_up = sync_.options().worker != 0;
+      const absl::Status waited = loop_.session().Run(loop_.Waiting(gives_up), {}, {sync_.token()}, {}, &out, nullptr);
+      // The token may have gone with a step that was cut off.
+      if (absl::IsDeadlineExceeded(waited) && !(gives_up && loop_.given_up())) {
+        TROUPE_RETURN_IF_ERROR(SayHello());
+        continue;
+      }
+      TROUPE_RETURN_IF_ERROR(waited);
+      const int64_t life = out[0].data<int64_t>()[0], what = out[0].data<int64_t>()[1];
+      if (life == 0 && what == SyncReplicas::kTheEnd) {
+        // That it cannot be said is no failure: the chief waits for a while only.
+        if (sync_.options().worker != 0) loop_.session().Run({}, {}, {sync_.state().end()}, nullptr).IgnoreError();
+        return absl::OkStatus();
+      }
+      if (life == 0) TROUPE_RETURN_IF_ERROR(SayHello());
+      if (life != life_) continue;
+      step_ = what;
+      if (!begun && sync_.options().worker != 0) loop_.teller->Tell({.kind = TrainingEvent::kBegin, .step = what});
+      begun = begun_ = true;
+      TROUPE_RETURN_IF_ERROR(Send(what));
+      loop_.WentOn();
+    }
+  }
+  absl::Status Send(int64_t step) {
+    const Tensor notice = Words({SyncReplicas::kGradient, sync_.options().worker, life_, step});
+    TROUPE_ASSIGN_OR_RETURN(const Feeds feeds, FeedsOf(loop_.options.feeds, step, {{sync_.notice().name(), notice}}));
+    return OfUpdate(loop_.session().Run(feeds, {}, {sync_.send()}, nullptr));
+  }
+
+  const SyncReplicas& sync_;
+  Loop loop_;
+  int64_t life_, step_ = 0;
+  bool begun_ = false;
+};
+
+}  // namespace
+
+absl::StatusOr<TrainingReport> TrainTogether(const Scope& root, const SyncReplicas& sync,
+                                             const TrainingOptions& options) {
+  if (InsideActor()) return FailedPrecondition("TrainTogether blocks, and was called in an actor's handler");
+  TROUPE_RETURN_IF_ERROR(root.status());
+  Teller teller(options);
+  Stop stop;
+  TrainingReport report{.step = options.last_step};
+  if (sync.options().worker != 0) {
+    Worker worker(root, sync, options, &teller, &stop);
+    TROUPE_RETURN_IF_ERROR(worker.Run());
+    report.recoveries = worker.recoveries();
+    return report;
+  }
+  // Before there are threads: it adds nodes.
+  Chief chief(root, sync, options, &teller, &stop);
+  TROUPE_RETURN_IF_ERROR(root.status());
+  Worker worker(root, sync, options, &teller, &stop);
+  std::future<absl::Status> led = std::async(std::launch::async, [&] {
+    absl::Status s = chief.Run();
+    // Its worker has the token of the end; else it would wait for one for ever.
+    if (!s.ok()) stop.Set();
+    return s;
+  });
+  const absl::Status worked = worker.Run();
+  if (!worked.ok()) stop.Set();
+  const absl::Status s = led.get();
+  // Who was told to stop says so; the other one says why.
+  if (!s.ok() && (worked.ok() || !absl::IsCancelled(s))) return s;
+  TROUPE_RETURN_IF_ERROR(worked);
+  chief.Report(&report);
+  return report;
+}
+
+}  // namespace troupe::train

@@ -1,0 +1,391 @@
+// Trains on handwritten digits with several processes, any of which may be killed at any time.
+//
+//   troupe serve --cluster CLUSTER --job ps --task 0 &
+//   cluster_mnist --cluster CLUSTER --job worker --task 0 --steps 100 --model_dir RUN &
+//   cluster_mnist --cluster CLUSTER --job worker --task 1 --steps 100 --model_dir RUN
+//
+// CLUSTER is one of: flags, 'ps=localhost:2222;worker=localhost:2223,localhost:2224'; a file with a
+// ClusterDef (text), or with such flags. The parameter servers are processes of `troupe serve`, and
+// each worker is a process of this program. The worker 0 is the chief: it gives the variables their
+// values, adds up what the workers send, saves, and restores.
+//
+// Flags. All workers are given the same ones but for --task:
+//   --cluster C         as above
+//   --job worker        no other is known
+//   --task I            number of this worker
+//   --mode sync         each step is one update, by the mean of the gradients of all workers, added
+//                       in the order of their numbers; the same seed gives the same bits
+//          backup       as sync, but of the first --take workers that are done with a step; the
+//                       gradients of the others are dropped, and counted
+//          async        each worker updates by itself; a step is the update of any worker
+//   --take M            backup: of so many workers; 0 = all but one
+//   --steps N           the run ends when the model has had so many updates
+//   --batch B           images of a worker in a step
+//   --seed S            of all that is drawn; at least 1
+//   --learning_rate R   else the net's own
+//   --model_dir DIR     of the checkpoints; all processes see it under the same name. "": nothing is
+//                       saved, and a lost parameter server begins the run anew
+//   --save_steps K      updates between checkpoints; there is one before the first step, too
+//   --report_steps K    updates between the lines of --json, 1 = each
+//   --net small         one hidden layer of 32 units; e8: the conv net E8 of examples/mnist
+//   --data DIR          with the four IDX files of MNIST; "": the digits of examples/mnist
+//   --threads T         that compute; 0 = one per core
+//   --heartbeat MS      between two heartbeats, as of `troupe serve`
+//   --give_up MS        how long a lost process is waited for
+//   --json              output is one JSON object a line, as follows; else the same as text
+//
+// A process that is started again with the same arguments goes on by itself, whichever it is. Exit
+// status: 0 when step N was reached, 1 for a failure (told on stderr), 2 for a wrong command line.
+// The chief waits for the other workers at the end, so the parameter servers may be stopped when it
+// has ended.
+//
+// Output. Each object has "event" and "task", the number of the worker:
+//   {"event": "ready", "task": 0, "pid": 71, "listens_at": "127.0.0.1:2223"}
+//       once, when the process listens
+//   {"event": "begin", "task": 0, "step": 40, "from": "servers"}
+//       training begins, or goes on after a loss, at this step. "from", of the chief: "start" with
+//       new variables; "servers" with what the parameter servers have; "checkpoint" with what was
+//       restored. Then there are "restored_to": 40 and "lost_updates": how many updates that the
+//       servers had are to be done again (sync, backup), or are lost (async)
+//   {"event": "step", "task": 0, "step": 41, "loss": 0.61, "images_per_s": 5120.0}
+//       the model has had 41 updates. sync, backup: of the chief alone; loss is the mean of the
+//       workers that were taken, before the update, and images are those of all of them. async: of
+//       each worker, its own. After a restore a step may come again; in sync mode with equal loss
+//   {"event": "saved", "task": 0, "step": 50, "path": "RUN/model.ckpt-50"}
+//       of the chief
+//   {"event": "lost", "task": 0, "why": "UNAVAILABLE: ..."}
+//       a step has failed, and the process waits to go on; "begin" follows
+//   {"event": "end", "task": 0, "step": 100, "loss": 0.21, "accuracy": 0.93,
+//    "hash": "0123456789abcdef", "recoveries": 1, "restarts": 1, "lost_updates": 0, "dropped": 0,
+//    "images_per_s": 5120.0}
+//       last. Of workers that are no chief, without loss, accuracy, hash, restarts, lost_updates and
+//       dropped, and in sync and backup without images_per_s. accuracy: of the test images; hash: of
+//       the bits of all variables; recoveries: how often this process began again ("lost");
+//       restarts: how often workers came anew to the chief; lost_updates: the sum of those of
+//       "begin"; dropped: gradients that were too late, or came twice
+//   {"event": "save_failed", "task": 0, "why": "RESOURCE_EXHAUSTED: ..."}
+//       a checkpoint could not be written; training goes on
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <unistd.h>
+
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include "examples/common/training.h"
+#include "examples/mnist/data.h"
+#include "net.h"
+#include "troupe/server.h"
+#include "troupe/train/async_replicas.h"
+#include "troupe/train/global_step.h"
+#include "troupe/train/replica_devices.h"
+#include "troupe/train/sync_replicas.h"
+#include "troupe/train/train_together.h"
+
+namespace {
+
+using namespace troupe;  // NOLINT
+using cluster_mnist::Net;
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+struct Flags {
+  std::string cluster, job = "worker", mode = "sync", model_dir, net = "small", data, digits = TROUPE_DIGITS_FILE;
+  int task = -1, take = 0, threads = 0, heartbeat = 0;
+  int64_t steps = 100, batch = 100, seed = 1, save_steps = 100, report_steps = 1, give_up = 600'000;
+  double learning_rate = 0;
+  bool json = false;
+};
+
+// A text in JSON.
+std::string Quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    char code[8];
+    if (c == '"' || c == '\\') {
+      (out += '\\') += c;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      std::snprintf(code, sizeof(code), "\\u%04x", c);
+      out += code;
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+// Nine digits tell one float32 from the next; JSON knows no others than finite numbers.
+std::string Number(double v) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.9g", v);
+  return std::isfinite(v) ? text : "null";
+}
+
+// Lines of output: objects, or the same as text.
+class Lines {
+ public:
+  explicit Lines(const Flags& flags) : json_(flags.json), task_(flags.task) {}
+  using Fields = std::vector<std::pair<std::string, std::string>>;  // values as in JSON
+  void Print(const std::string& event, const Fields& fields) const {
+    std::string line = json_ ? StrCat("{\"event\": ", Quoted(event), ", \"task\": ", task_) : StrCat(task_, " ", event);
+    for (const auto& [name, value] : fields) StrAppend(&line, json_ ? ", \"" : "  ", name, json_ ? "\": " : " ", value);
+    std::printf("%s%s\n", line.c_str(), json_ ? "}" : "");
+    std::fflush(stdout);
+  }
+
+ private:
+  const bool json_;
+  const int task_;
+};
+
+absl::StatusOr<ClusterSpec> ReadCluster(const std::string& text) {
+  if (text.find('=') != std::string::npos) return ClusterSpec::FromFlags(text);
+  std::ifstream file(text);
+  if (!file) return NotFound("there is no file ", text);
+  std::stringstream all;
+  all << file.rdbuf();
+  std::string words = all.str();
+  if (words.find('{') != std::string::npos) return ClusterSpec::FromText(words);
+  while (!words.empty() && std::isspace(static_cast<unsigned char>(words.back()))) words.pop_back();
+  return ClusterSpec::FromFlags(words);
+}
+
+std::vector<ClusterTask> TasksOf(const ClusterSpec& cluster, const std::string& job) {
+  std::vector<ClusterTask> tasks;
+  for (const auto& [task, address] : cluster.tasks()) {
+    if (task.job == job) tasks.push_back(task);
+  }
+  return tasks;
+}
+
+// This process's part in the training.
+class Part {
+ public:
+  explicit Part(const Flags& flags) : flags_(flags), lines_(flags) {}
+  absl::Status Run();
+
+ private:
+  absl::Status Build(int servers, int workers);
+  absl::StatusOr<Feeds> FeedsOf(int64_t step);
+  absl::StatusOr<Feeds> RateOf(int64_t step) const;
+  void Tell(const train::TrainingEvent& event);
+  absl::Status AtEnd(Session& session);
+  void PrintEnd(const train::TrainingReport& report) const;
+
+  const Flags& flags_;
+  const Lines lines_;
+  mnist::Digits digits_;
+  Scope root_ = Scope::NewRootScope();
+  Net net_;
+  Output rate_;
+  std::unique_ptr<train::Adam> adam_;
+  std::optional<train::SyncReplicas> sync_;
+  std::optional<train::AsyncReplicas> async_;
+  std::optional<cluster_mnist::Share> share_;
+  std::vector<Variable> variables_;
+  // Of the steps that were told of.
+  double loss_ = NAN, accuracy_ = NAN, seconds_ = 0;
+  int64_t gradients_ = 0, reported_ = 0;
+  uint64_t hash_ = 0;
+  Clock::time_point last_;
+};
+
+// [graph]
+absl::Status Part::Build(int servers, int workers) {
+  const Scope on = root_.WithDeviceFunction(
+      train::ReplicaDevices({.ps_tasks = servers, .worker_device = StrCat("/job:worker/task:", flags_.task)}));
+  TROUPE_ASSIGN_OR_RETURN(net_, cluster_mnist::BuildNet(on, flags_.net, flags_.seed));
+  if (flags_.learning_rate > 0) net_.first_rate = flags_.learning_rate;
+  rate_ = ops::Placeholder(on.WithOpName("learning_rate"), DType::kFloat, {.shape = TensorShape()});
+  adam_ = std::make_unique<train::Adam>(rate_);
+  const Variable step = train::GetOrCreateGlobalStep(on);
+  const auto grads = adam_->ComputeGradients(on, net_.loss);
+  if (flags_.mode == "async") {
+    async_.emplace(on, *adam_, grads, net_.loss, step,
+                   train::AsyncReplicasOptions{.workers = workers, .worker = flags_.task});
+  } else {
+    const int take = flags_.mode == "sync" ? 0 : flags_.take > 0 ? flags_.take : std::max(1, workers - 1);
+    sync_.emplace(on, *adam_, grads, net_.loss, step,
+                  train::SyncReplicasOptions{.workers = workers, .worker = flags_.task, .take = take});
+  }
+  variables_ = VariablesIn(root_, kGlobalVariables);
+  return root_.status();
+}
+// [/graph]
+
+absl::StatusOr<Feeds> Part::FeedsOf(int64_t step) {
+  Tensor images, labels;
+  TROUPE_RETURN_IF_ERROR(share_->Take(step, &images, &labels));
+  const Tensor noise = Tensor::Vector<int64_t>({flags_.seed * 1000 + flags_.task, step});
+  return Feeds{{net_.images.name(), std::move(images)},
+               {net_.labels.name(), std::move(labels)},
+               {net_.noise.name(), noise},
+               {net_.keep.name(), Tensor::Scalar(static_cast<float>(net_.train_keep))}};
+}
+
+absl::StatusOr<Feeds> Part::RateOf(int64_t step) const {
+  return Feeds{{rate_.name(), Tensor::Scalar(static_cast<float>(net_.LearningRate(step)))}};
+}
+
+void Part::Tell(const train::TrainingEvent& event) {
+  using train::TrainingEvent;
+  const std::string step = StrCat(event.step);
+  const auto now = Clock::now();
+  if (event.kind == TrainingEvent::kBegin) {
+    last_ = now;
+    Lines::Fields fields{{"step", step}};
+    if (flags_.task == 0) {
+      const char* const from[] = {"\"start\"", "\"servers\"", "\"checkpoint\""};
+      fields.emplace_back("from", from[event.from]);
+      if (event.from == TrainingEvent::kCheckpoint) fields.emplace_back("restored_to", step);
+      if (event.from != TrainingEvent::kServers) fields.emplace_back("lost_updates", StrCat(event.lost_updates));
+    }
+    lines_.Print("begin", fields);
+  } else if (event.kind == TrainingEvent::kStep) {
+    loss_ = event.loss;
+    const double seconds = std::chrono::duration<double>(now - last_).count();
+    last_ = now;
+    seconds_ += seconds;
+    gradients_ += event.gradients;
+    if (event.step / flags_.report_steps == reported_ && event.step < flags_.steps) return;
+    reported_ = event.step / flags_.report_steps;
+    const double rate = seconds > 0 ? static_cast<double>(flags_.batch * event.gradients) / seconds : 0;
+    lines_.Print("step", {{"step", step}, {"loss", Number(event.loss)}, {"images_per_s", Number(rate)}});
+  } else if (event.kind == TrainingEvent::kSaved) {
+    lines_.Print("saved", {{"step", step}, {"path", Quoted(event.path)}});
+  } else {
+    lines_.Print(event.kind == TrainingEvent::kLost ? "lost" : "save_failed", {{"why", Quoted(event.why.ToString())}});
+  }
+}
+
+// Accuracy on the test images, and the hash of all variables (FNV-1a).
+absl::Status Part::AtEnd(Session& session) {
+  constexpr int64_t kPiece = 500;
+  double right = 0;
+  const int64_t n = digits_.test.size();
+  for (int64_t at = 0; at < n; at += kPiece) {
+    const int64_t end = std::min(at + kPiece, n);
+    std::vector<Tensor> out;
+    TROUPE_RETURN_IF_ERROR(session.Run({{net_.images, digits_.test.Images(at, end)},
+                                        {net_.labels, digits_.test.Labels(at, end)},
+                                        {net_.noise, Tensor::Vector<int64_t>({0, 0})},
+                                        {net_.keep, Tensor::Scalar(1.0f)}},
+                                       {net_.accuracy}, {}, &out));
+    right += static_cast<double>(out[0].scalar<float>()) * static_cast<double>(end - at);
+  }
+  accuracy_ = right / static_cast<double>(n);
+  std::vector<Tensor> values;
+  TROUPE_RETURN_IF_ERROR(session.Run({}, variables_, {}, &values));
+  hash_ = 0xcbf29ce484222325;
+  for (const Tensor& t : values) {
+    const auto* const bytes = static_cast<const unsigned char*>(t.raw());
+    for (size_t i = 0; i < t.bytes(); ++i) hash_ = (hash_ ^ bytes[i]) * 0x100000001b3;
+  }
+  return absl::OkStatus();
+}
+
+void Part::PrintEnd(const train::TrainingReport& report) const {
+  Lines::Fields fields{{"step", StrCat(report.step)}};
+  if (flags_.task == 0) {
+    char hash[17];
+    std::snprintf(hash, sizeof(hash), "%016llx", static_cast<unsigned long long>(hash_));
+    fields.insert(fields.end(), {{"loss", Number(loss_)}, {"accuracy", Number(accuracy_)}, {"hash", Quoted(hash)}});
+  }
+  fields.emplace_back("recoveries", StrCat(report.recoveries));
+  if (flags_.task == 0) {
+    fields.insert(fields.end(), {{"restarts", StrCat(report.restarts)},
+                                 {"lost_updates", StrCat(report.lost_updates)},
+                                 {"dropped", StrCat(report.dropped)}});
+  }
+  const double images = static_cast<double>(gradients_ * flags_.batch);
+  if (seconds_ > 0) fields.emplace_back("images_per_s", Number(images / seconds_));
+  lines_.Print("end", fields);
+}
+
+absl::Status Part::Run() {
+  ServerOptions options;
+  TROUPE_ASSIGN_OR_RETURN(options.spec.cluster, ReadCluster(flags_.cluster));
+  options.spec.task = {"worker", flags_.task};
+  const std::vector<ClusterTask> servers = TasksOf(options.spec.cluster, "ps"),
+                                 workers = TasksOf(options.spec.cluster, "worker");
+  if (servers.empty()) return InvalidArgument("the cluster has no parameter servers (job ps)");
+  options.runtime.threads = flags_.threads;
+  if (flags_.heartbeat > 0) {
+    const milliseconds beat(flags_.heartbeat);
+    options.heartbeat = {beat, beat * 3 / 2, beat * 39 / 20};
+  }
+  TROUPE_ASSIGN_OR_RETURN(digits_,
+                          flags_.data.empty() ? mnist::ReadSmallDigits(flags_.digits) : mnist::ReadIdx(flags_.data));
+  const auto count = static_cast<int>(workers.size());
+  share_.emplace(&digits_.train, flags_.batch, count, flags_.task, flags_.seed);
+  TROUPE_RETURN_IF_ERROR(Build(static_cast<int>(servers.size()), count));
+  TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::Start(options));
+  lines_.Print("ready",
+               {{"pid", StrCat(static_cast<int64_t>(::getpid()))}, {"listens_at", Quoted(server->listens_at())}});
+  TROUPE_RETURN_IF_ERROR(server->AwaitTasks(servers, milliseconds(flags_.give_up)));
+  // [train]
+  train::TrainingOptions training;
+  training.session.runtime = server->runtime();
+  training.last_step = flags_.steps;
+  training.checkpoints = {.folder = flags_.model_dir, .every_steps = flags_.save_steps};
+  training.give_up = milliseconds(flags_.give_up);
+  training.feeds = [this](int64_t step) { return FeedsOf(step); };
+  training.update_feeds = [this](int64_t step) { return RateOf(step); };
+  training.on_event = [this](const train::TrainingEvent& event) { Tell(event); };
+  training.at_end = [this](Session& session) { return AtEnd(session); };
+  const absl::StatusOr<train::TrainingReport> report =
+      sync_ ? train::TrainTogether(root_, *sync_, training) : train::TrainApart(root_, *async_, training);
+  // [/train]
+  TROUPE_RETURN_IF_ERROR(report.status());
+  PrintEnd(*report);
+  // The others may have gone already: that they do not answer is no failure.
+  server->Stop(milliseconds(2000)).IgnoreError();
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Flags flags;
+  CLI::App app("Trains on handwritten digits with several processes", "cluster_mnist");
+  app.add_option("--cluster", flags.cluster, "addresses as flags or in a file")->required();
+  app.add_option("--job", flags.job, "of this process")->check(CLI::IsMember({"worker"}))->capture_default_str();
+  app.add_option("--task", flags.task, "number of this worker")
+      ->required()
+      ->check(CLI::Range(0, ClusterSpec::kMostIndex));
+  app.add_option("--mode", flags.mode, "of the updates")
+      ->check(CLI::IsMember({"sync", "backup", "async"}))
+      ->capture_default_str();
+  app.add_option("--take", flags.take, "backup: gradients of an update; 0 = of all workers but one")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--steps", flags.steps, "updates")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--batch", flags.batch, "images of a worker in a step")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  app.add_option("--seed", flags.seed, "of all that is drawn")->check(CLI::Range(1, 1 << 30))->capture_default_str();
+  app.add_option("--learning_rate", flags.learning_rate, "else the net's own")->check(CLI::PositiveNumber);
+  app.add_option("--model_dir", flags.model_dir, "folder of the checkpoints, the same for all processes");
+  app.add_option("--save_steps", flags.save_steps, "updates between checkpoints")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--report_steps", flags.report_steps, "updates between lines")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--net", flags.net, "small or e8")->check(CLI::IsMember({"small", "e8"}))->capture_default_str();
+  app.add_option("--data", flags.data, "folder with the four IDX files of MNIST");
+  app.add_option("--digits", flags.digits, "the 8x8 digits used without --data");
+  app.add_option("--threads", flags.threads, "that compute; 0 = one per core")->check(CLI::Range(0, 1024));
+  app.add_option("--heartbeat", flags.heartbeat, "milliseconds between two heartbeats")
+      ->check(CLI::Range(10, 86400000));
+  app.add_option("--give_up", flags.give_up, "milliseconds for which a lost process is waited for")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_flag("--json", flags.json, "print one JSON object a line");
+  // Standard output has the lines.
+  spdlog::set_default_logger(spdlog::stderr_logger_mt("cluster_mnist"));
+  return example::Main(&app, argc, argv, [&] { return Part(flags).Run(); });
+}

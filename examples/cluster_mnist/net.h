@@ -1,0 +1,49 @@
+// The nets of this example, and which images a worker learns from in which step.
+#ifndef TROUPE_EXAMPLES_CLUSTER_MNIST_NET_H_
+#define TROUPE_EXAMPLES_CLUSTER_MNIST_NET_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "examples/mnist/data.h"
+#include "troupe/troupe.h"
+
+namespace cluster_mnist {
+
+struct Net {
+  troupe::Output images, labels;  // feeds, as in examples/mnist
+  troupe::Output noise;           // feed: int64 [2], from which dropout draws
+  troupe::Output keep;            // feed: float32, the probability of keeping a unit
+  troupe::Output loss, accuracy;  // scalars
+  double train_keep = 1.0;
+  double first_rate = 0.003;
+  bool falling_rate = false;
+  double LearningRate(int64_t step) const;
+};
+
+// "small" or "e8". INVALID_ARGUMENT for another one. `seed`: of the first values.
+absl::StatusOr<Net> BuildNet(const troupe::Scope& on, const std::string& name, int64_t seed);
+
+// The images of a step are a function of step, worker and seed, so that a worker that begins anew
+// needs no place in the data. In an epoch each image is used once, by one worker; what is left of
+// an epoch when it has fewer images than a step takes is dropped.
+class Share {
+ public:
+  Share(const mnist::DataSet* data, int64_t batch, int workers, int worker, int64_t seed)
+      : data_(data), batch_(batch), workers_(workers), worker_(worker), seed_(seed) {}
+  // INVALID_ARGUMENT when there are fewer images than one step takes.
+  absl::Status Take(int64_t step, troupe::Tensor* images, troupe::Tensor* labels);
+
+ private:
+  const mnist::DataSet* const data_;
+  const int64_t batch_;
+  const int workers_, worker_;
+  const int64_t seed_;
+  int64_t epoch_ = -1;
+  std::vector<int64_t> order_;  // of the epoch
+};
+
+}  // namespace cluster_mnist
+
+#endif  // TROUPE_EXAMPLES_CLUSTER_MNIST_NET_H_

@@ -1,0 +1,76 @@
+// What parameter servers hold of a model, as one cut: which of them have lost it, and how all of
+// them come back to the same step.
+//
+// Each server, a device that has variables, has a mark beside them: the global step at which its
+// variables were whole. A process that begins anew has no mark, and one whose variables are being
+// set has -1. With `undo`, a server keeps a second copy of its variables as they were at its mark.
+// An update begins only when all servers have kept the step that it starts from, and the global
+// step grows when all of it is done. So whoever finds an update that has broken off, where and when
+// ever that was, knows what to do with each server, by its mark and the global step:
+// - no mark, or -1: its variables are lost, and are restored from a checkpoint.
+// - The mark is the global step: an update of that step may have been begun; `undo`.
+// - The mark is one less: the update is done, but has not been kept here; `keep`.
+//
+// The copies cost as much memory as the variables, and one copy of them in each update.
+//
+// Thread rule: as for Scope: all calls that build one graph come from one thread at a time.
+#ifndef TROUPE_TRAIN_SERVER_STATE_H_
+#define TROUPE_TRAIN_SERVER_STATE_H_
+
+#include <string>
+#include <vector>
+
+#include "troupe/export.h"
+#include "troupe/scope.h"
+#include "troupe/variable.h"
+
+namespace troupe {
+namespace TROUPE_EXPORT train {
+
+class ServerState {
+ public:
+  // A device that has variables.
+  struct Server {
+    std::string device;               // that its variables ask for
+    std::vector<Variable> variables;  // the global step among them, if it is there
+    Variable mark;
+    Output has_mark;  // bool; the mark can be read when it is true
+    Operation keep;   // sets the mark to the global step, and keeps the variables
+    Operation undo;   // gives the variables the values that were kept
+  };
+
+  ServerState() = default;
+  // Of all global variables that there are, the slots of optimizers among them. All processes build
+  // it at the same place of the same graph. The scope's error when there is none.
+  ServerState(const ScopeAt& at, const Variable& global_step, bool undo);
+
+  // Beside the global step first, then in the order in which they first had a variable.
+  const std::vector<Server>& servers() const { return servers_; }
+  const Variable& global_step() const { return global_step_; }
+  // Keeps everywhere, after `done`.
+  Operation KeepAfter(const ScopeAt& at, const Operation& done) const;
+  // Sets all marks to -1.
+  const Operation& unmark() const { return unmark_; }
+  // How many workers have heard of the end: int64, set to 0 by `begin`.
+  const Variable& ended() const { return ended_; }
+  const Operation& begin() const { return begin_; }
+  const Operation& end() const { return end_; }
+
+ private:
+  // What a server keeps: beside each of its variables, the global step aside, a copy.
+  struct Copies {
+    std::vector<Variable> of, to;
+  };
+  void Build(const ScopeAt& at, bool undo);
+  Operation Keep(const Scope& s, size_t server) const;
+
+  Variable global_step_, ended_;
+  std::vector<Server> servers_;
+  std::vector<Copies> copies_;  // by server; empty without undo
+  Operation unmark_, begin_, end_;
+};
+
+}  // namespace train
+}  // namespace troupe
+
+#endif  // TROUPE_TRAIN_SERVER_STATE_H_

@@ -1,0 +1,108 @@
+// Training by several workers, each in a process of its own, any of which may be killed at any
+// time.
+//
+// Each worker calls TrainTogether, or TrainApart, with the same graph. The worker 0 is the chief:
+// it gives the variables their values, leads the updates, saves, and restores. The variables stand
+// on parameter servers, whose processes do nothing but serve (troupe/server.h). The calls return
+// when the model has had `last_step` updates.
+//
+// A process that is lost is to be started again, with the same arguments. A worker then computes
+// its gradient of the step that runs again. The chief asks the servers for their step: an update
+// that broke off is taken back and made again, and nothing is restored. After the loss of a
+// parameter server all servers go back to the newest checkpoint, and all workers with them.
+//
+// Others notice by the error of a step, and begin anew by themselves: UNAVAILABLE and ABORTED, and
+// FAILED_PRECONDITION for variables without a value. With synchronous training that takes all
+// gradients (SyncReplicas) all losses and variables are then those of a run in which nobody was
+// lost, bit for bit, if gradients are a function of the variables and of what `feeds` gives: what a
+// worker draws at random must come from there, too, since its random streams begin anew with it.
+//
+// Checkpoints are one cut: the chief saves after an update and before it hands out the tokens of
+// the next step. There is one before the first step. Those of asynchronous training are written
+// while other workers update. Each server writes its own variables, so all processes must see the
+// folder under the same name. The list of checkpoints is written last. A save that fails for other
+// reasons than a lost process is told, and training goes on; the first and the last must not fail.
+//
+// Source of the semantics: tf.train.SyncReplicasOptimizer with tf.train.MonitoredTrainingSession;
+// undoing and the order of asking are Troupe's own.
+//
+// Thread rule: TrainTogether and TrainApart block; not in an actor's handler. `on_event` is called
+// by one thread at a time; of the chief, `feeds` by another thread than `update_feeds` and
+// `at_end`.
+#ifndef TROUPE_TRAIN_TRAIN_TOGETHER_H_
+#define TROUPE_TRAIN_TRAIN_TOGETHER_H_
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "troupe/export.h"
+#include "troupe/session.h"
+#include "troupe/train/async_replicas.h"
+#include "troupe/train/sync_replicas.h"
+
+namespace troupe {
+namespace TROUPE_EXPORT train {
+
+struct CheckpointPolicy {
+  std::string folder;  // "": nothing is saved, and a lost server begins the run anew
+  std::string name = "model.ckpt";
+  int64_t every_steps = 100;
+  int max_to_keep = 5;
+};
+
+// What happens in this process.
+struct TrainingEvent {
+  enum Kind : uint8_t { kBegin, kStep, kSaved, kSaveFailed, kLost };
+  enum From : uint8_t { kStart, kServers, kCheckpoint };
+  Kind kind = kBegin;
+  int64_t step = 0;          // updates that the model has had; of kLost: that this process knows of
+  From from = kServers;      // kBegin, of the chief
+  int64_t lost_updates = 0;  // kBegin: updates that the servers had, and are not in the checkpoint
+  // kStep: before the update, of the workers that were taken; apart: of this worker. Its gradients'
+  // number, apart: 1.
+  double loss = 0;
+  int gradients = 0;
+  std::string path;  // kSaved; kBegin: the checkpoint that was restored
+  absl::Status why;  // kLost, kSaveFailed
+};
+
+struct TrainingOptions {
+  SessionOptions session;  // of a runtime of the cluster's; its share_variables is set
+  int64_t last_step = 0;
+  CheckpointPolicy checkpoints;
+  // How long nothing may go on before it is given up, with the error of the last try, or
+  // DEADLINE_EXCEEDED that names the workers which are missing.
+  std::chrono::milliseconds give_up{600'000};
+  // What this worker feeds to compute its gradients of a step (from 0). Its error ends training.
+  std::function<absl::StatusOr<Feeds>(int64_t step)> feeds;
+  // What the chief feeds to an update besides, as a learning rate. May be empty.
+  std::function<absl::StatusOr<Feeds>(int64_t step)> update_feeds;
+  std::function<void(const TrainingEvent&)> on_event;  // may be empty
+  // Called by the chief when the last update is done, before the others are told. May be empty.
+  std::function<absl::Status(Session&)> at_end;
+};
+
+struct TrainingReport {
+  int64_t step = 0;
+  int64_t recoveries = 0;    // how often this process began again
+  int64_t lost_updates = 0;  // of the chief: the sum of those of kBegin
+  int64_t restarts = 0;      // of the chief: how often another worker was a new process
+  int64_t dropped = 0;       // of the chief: gradients that were too late, or of a life before
+};
+
+// Synchronous.
+absl::StatusOr<TrainingReport> TrainTogether(const Scope& root, const SyncReplicas& sync,
+                                             const TrainingOptions& options);
+// Asynchronous: each worker updates by itself, and the update of a worker does not wait for others.
+// After the loss of a server only that one goes back to the newest checkpoint. `lost_updates` are
+// those that its variables do not have then; if it is the only server, those that the chief knows
+// of.
+absl::StatusOr<TrainingReport> TrainApart(const Scope& root, const AsyncReplicas& async,
+                                          const TrainingOptions& options);
+
+}  // namespace train
+}  // namespace troupe
+
+#endif  // TROUPE_TRAIN_TRAIN_TOGETHER_H_

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# tools/cluster-demo at small size: a run in which a worker, the chief and a parameter server are
+# killed ends with the bits of the one that nobody disturbs. And what it says of wrong options.
+#   cluster_demo.sh SOURCE BUILD
+set -uo pipefail
+export TROUPE_BUILD="$2"
+demo() { "$1/tools/cluster-demo" --ps 2 --workers 2 --steps 40 --net small --batch 20 --save_steps 10 "${@:2}" 2>&1; }
+fail() {
+  echo "$1"
+  exit 1
+}
+undisturbed=$(demo "$1") || fail "undisturbed: $undisturbed"
+killed=$(demo "$1" --kill worker:1@8 --kill chief@16 --kill ps:1@24) || fail "with kills: $killed"
+echo "$undisturbed"
+echo "$killed"
+hash() { sed -n 's/^all ended well: .*hash \([0-9a-f]*\),.*/\1/p' <<<"$1"; }
+[ -n "$(hash "$undisturbed")" ] || fail "there is no hash"
+[ "$(hash "$undisturbed")" = "$(hash "$killed")" ] || fail "the hashes differ"
+grep -q '^all ended well: .*accuracy.*, 0 restarts$' <<<"$undisturbed" || fail "restarts without a kill"
+grep -q '^all ended well: .*accuracy.*, 3 restarts$' <<<"$killed" || fail "other restarts than the kills"
+for wrong in "--mode no" "--steps 0" "--what 1" "--ps"; do
+  # shellcheck disable=SC2086
+  "$1/tools/cluster-demo" $wrong >/dev/null 2>&1
+  [ $? = 2 ] || fail "'$wrong' was not refused"
+done
+late=$(demo "$1" --kill worker:1@999) && fail "a kill that never came was not noticed"
+grep -q 'all ended before these steps were reported: worker:1@999' <<<"$late" || fail "$late"

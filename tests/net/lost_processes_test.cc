@@ -1,0 +1,262 @@
+// Training over several processes on the loopback interface (examples/cluster_mnist), while
+// processes of every role are killed with SIGKILL and started again: synchronous training ends with
+// the bits of a run in which nobody was killed.
+#include <boost/test/unit_test.hpp>
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <thread>
+
+#include "tests/common/folder.h"
+#include "tests/net/processes.h"
+
+#ifdef TROUPE_CLUSTER_MNIST
+
+namespace troupe {
+namespace {
+
+// The text or number behind "name": in a line that is a JSON object; "" when it is not there.
+std::string Field(const std::string& line, const std::string& name) {
+  const std::string key = StrCat("\"", name, "\": ");
+  const size_t at = line.find(key);
+  if (at == std::string::npos) return "";
+  const size_t begin = at + key.size();
+  if (line[begin] == '"') return line.substr(begin + 1, line.find('"', begin + 1) - begin - 1);
+  return line.substr(begin, line.find_first_of(",}", begin) - begin);
+}
+int64_t Whole(const std::string& line, const std::string& name) { return std::atoll(Field(line, name).c_str()); }
+
+struct Training {
+  Training(int servers, int workers, std::vector<std::string> more) : options(std::move(more)) {
+    const std::vector<int> ports = FreePorts(servers + workers);
+    for (int i = 0; i < servers + workers; ++i) {
+      const bool first = i == 0 || i == servers;
+      StrAppend(&cluster, first ? (i == 0 ? "ps=" : ";worker=") : ",", "127.0.0.1:", ports[static_cast<size_t>(i)]);
+    }
+    ps.resize(static_cast<size_t>(servers));
+    worker.resize(static_cast<size_t>(workers));
+    for (int p = 0; p < servers; ++p) Serve(p);
+    for (int w = 0; w < workers; ++w) Work(w);
+  }
+  void Serve(int task) {
+    ps[static_cast<size_t>(task)] = std::make_unique<Process>(std::vector<std::string>{
+        "serve", "--cluster", cluster, "--job", "ps", "--task", StrCat(task), "--threads", "1", "--heartbeat", "1000"});
+  }
+  void Work(int task) {
+    std::vector<std::string> words{"--cluster",   cluster,     "--task",    StrCat(task), "--model_dir",
+                                   folder.path(), "--json",    "--threads", "1",          "--heartbeat",
+                                   "1000",        "--give_up", "60000"};
+    words.insert(words.end(), options.begin(), options.end());
+    worker[static_cast<size_t>(task)] = std::make_unique<Process>(words, TROUPE_CLUSTER_MNIST);
+  }
+  void Kill(std::unique_ptr<Process>& process) {
+    process->Signal(SIGKILL);
+    BOOST_TEST(process->Wait() == -SIGKILL);
+  }
+  // The next line of the chief's.
+  std::string Next() {
+    const std::string line = worker[0]->Line();
+    BOOST_REQUIRE_MESSAGE(line != "", "the chief is silent: " << worker[0]->errors() << ps[0]->errors());
+    const std::string event = Field(line, "event");
+    if (event == "step") losses[Whole(line, "step")].push_back(Field(line, "loss"));
+    if (event == "begin") begins.push_back(line);
+    if (event == "end") end = line;
+    return line;
+  }
+  // Until the model has had so many updates.
+  void Until(int64_t step) {
+    while (Whole(Next(), "step") < step) {
+    }
+  }
+  // Until the end, of all workers but some.
+  void ToTheEnd(const std::vector<int>& but = {}) {
+    while (end.empty()) Next();
+    for (int w = 0; w < static_cast<int>(worker.size()); ++w) {
+      if (std::find(but.begin(), but.end(), w) != but.end()) continue;
+      auto& process = worker[static_cast<size_t>(w)];
+      BOOST_TEST(process->Wait() == 0, "worker " << w << ": " << process->errors());
+    }
+  }
+
+  const testing::Folder folder;
+  const std::vector<std::string> options;
+  std::string cluster, end;
+  std::vector<std::unique_ptr<Process>> ps, worker;
+  std::map<int64_t, std::vector<std::string>> losses;  // by step, as they were printed
+  std::vector<std::string> begins;                     // of the chief
+};
+
+const std::vector<std::string> kSync{"--mode", "sync", "--steps", "60", "--batch", "10", "--save_steps", "10"};
+
+// What 60 steps with nobody lost come to.
+struct Expected {
+  Expected() {
+    Training t(2, 2, kSync);
+    t.ToTheEnd();
+    hash = Field(t.end, "hash");
+    losses = t.losses;
+    BOOST_TEST(hash.size() == 16u);
+    BOOST_TEST(losses.size() == 60u);
+    BOOST_TEST(Field(t.end, "recoveries") == "0");
+  }
+  void Check(const Training& t) const {
+    BOOST_TEST(Field(t.end, "hash") == hash);
+    for (const auto& [step, told] : t.losses) {
+      for (const std::string& loss : told) BOOST_TEST(loss == losses.at(step)[0], "step " << step);
+    }
+  }
+  std::string hash;
+  std::map<int64_t, std::vector<std::string>> losses;
+};
+const Expected& Undisturbed() {
+  static const Expected expected;
+  return expected;
+}
+
+BOOST_AUTO_TEST_SUITE(lost_processes)
+
+BOOST_AUTO_TEST_CASE(a_killed_worker_costs_nothing) {
+  Training t(2, 2, kSync);
+  for (const int64_t step : {5, 23}) {
+    t.Until(step);
+    t.Kill(t.worker[1]);
+    t.Work(1);
+  }
+  t.ToTheEnd();
+  Undisturbed().Check(t);
+  BOOST_TEST(Field(t.end, "restarts") == "2");
+  BOOST_TEST(Field(t.end, "lost_updates") == "0");
+}
+
+BOOST_AUTO_TEST_CASE(a_killed_chief_goes_on_with_what_the_servers_have) {
+  Training t(2, 2, kSync);
+  int64_t last = 0;
+  // At 20 and 40 it is killed when it saves, or soon after.
+  for (const int64_t step : {7, 20, 33, 40}) {
+    t.Until(step);
+    t.Kill(t.worker[0]);
+    last = step;
+    t.Work(0);
+    const size_t begun = t.begins.size();
+    while (t.begins.size() == begun) t.Next();
+    BOOST_TEST(Field(t.begins.back(), "from") == "servers");
+    BOOST_TEST(Whole(t.begins.back(), "step") >= last);
+  }
+  t.ToTheEnd();
+  Undisturbed().Check(t);
+}
+
+BOOST_AUTO_TEST_CASE(after_a_killed_server_all_go_back_to_one_checkpoint) {
+  Training t(2, 2, kSync);
+  // At 30 the server is killed when it saves, or soon after.
+  for (const auto& [server, step] : {std::pair(1, 14), std::pair(0, 30), std::pair(0, 47)}) {
+    t.Until(step);
+    t.Kill(t.ps[static_cast<size_t>(server)]);
+    t.Serve(server);
+    const size_t begun = t.begins.size();
+    while (t.begins.size() == begun) t.Next();
+    BOOST_TEST(Field(t.begins.back(), "from") == "checkpoint");
+    BOOST_TEST(Whole(t.begins.back(), "restored_to") % 10 == 0);
+    BOOST_TEST(Whole(t.begins.back(), "lost_updates") >= step - Whole(t.begins.back(), "step"));
+  }
+  t.ToTheEnd();
+  Undisturbed().Check(t);
+  BOOST_TEST(Whole(t.end, "recoveries") >= 3);
+  for (const auto& [step, told] : Undisturbed().losses) BOOST_TEST(t.losses.contains(step), "step " << step);
+}
+
+BOOST_AUTO_TEST_CASE(one_after_the_other_and_two_at_once) {
+  Training t(2, 2, kSync);
+  t.Until(12);
+  t.Kill(t.ps[0]);
+  t.Kill(t.worker[0]);
+  t.Serve(0);
+  t.Work(0);
+  t.Until(25);
+  t.Kill(t.worker[1]);
+  t.Kill(t.ps[1]);
+  t.Work(1);
+  t.Serve(1);
+  t.Until(38);
+  for (auto& process : t.worker) t.Kill(process);
+  for (const int w : {0, 1}) t.Work(w);
+  t.Until(52);
+  for (auto& process : t.ps) t.Kill(process);
+  for (const int p : {0, 1}) t.Serve(p);
+  t.ToTheEnd();
+  Undisturbed().Check(t);
+}
+
+// Taken for dead, and alive again: what it has is still there, so nothing is restored.
+BOOST_AUTO_TEST_CASE(a_stopped_process_goes_on_where_it_was) {
+  Training t(2, 2, kSync);
+  const std::pair<int, Process*> stops[] = {
+      {8, t.worker[1].get()}, {20, t.ps[1].get()}, {32, t.worker[0].get()}, {44, t.ps[0].get()}};
+  for (const auto& [step, process] : stops) {
+    t.Until(step);
+    process->Signal(SIGSTOP);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+    process->Signal(SIGCONT);
+  }
+  t.ToTheEnd();
+  Undisturbed().Check(t);
+  BOOST_TEST(Field(t.end, "lost_updates") == "0");
+  for (const std::string& begin : t.begins) BOOST_TEST(Field(begin, "from") != "checkpoint");
+}
+
+// Everything was killed, and is started again.
+BOOST_AUTO_TEST_CASE(a_run_goes_on_from_its_folder) {
+  Training t(2, 2, kSync);
+  t.Until(26);
+  for (auto* all : {&t.worker, &t.ps}) {
+    for (auto& process : *all) t.Kill(process);
+  }
+  for (const int p : {0, 1}) t.Serve(p);
+  for (const int w : {1, 0}) t.Work(w);
+  t.ToTheEnd();
+  Undisturbed().Check(t);
+  BOOST_TEST(Field(t.begins.back(), "from") == "checkpoint");
+}
+
+BOOST_AUTO_TEST_CASE(with_backup_workers_nobody_waits_for_a_killed_one) {
+  Training t(1, 3, {"--mode", "backup", "--steps", "60", "--batch", "10", "--save_steps", "20"});
+  t.Until(5);
+  t.Kill(t.worker[2]);
+  t.Until(40);
+  t.Work(2);
+  t.ToTheEnd();
+  BOOST_TEST(Field(t.end, "recoveries") == "0");
+  BOOST_TEST(Whole(t.end, "dropped") >= 0);
+  BOOST_TEST(std::atof(Field(t.end, "accuracy").c_str()) > 0.2);
+}
+
+BOOST_AUTO_TEST_CASE(in_asynchronous_training_only_the_killed_server_goes_back) {
+  Training t(2, 2, {"--mode", "async", "--steps", "120", "--batch", "10", "--save_steps", "1000"});
+  t.Until(50);
+  t.Kill(t.worker[1]);
+  t.Work(1);
+  t.Until(70);
+  t.Kill(t.ps[1]);
+  t.Serve(1);
+  const size_t begun = t.begins.size();
+  while (t.begins.size() == begun) t.Next();
+  // The global step is the other server's.
+  const std::string begin = t.begins.back();
+  BOOST_TEST(Field(begin, "from") == "checkpoint");
+  BOOST_TEST(Whole(begin, "step") >= 70);
+  // The only checkpoint is that of step 0.
+  BOOST_TEST(Whole(begin, "lost_updates") >= 70);
+  BOOST_TEST(Whole(begin, "lost_updates") == Whole(begin, "step"));
+  t.ToTheEnd();
+  BOOST_TEST(Field(t.end, "lost_updates") == Field(begin, "lost_updates"));
+  BOOST_TEST(std::atof(Field(t.end, "accuracy").c_str()) > 0.2);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace troupe
+
+#endif  // TROUPE_CLUSTER_MNIST

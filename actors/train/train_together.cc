@@ -232,8 +232,8 @@ class Worker {
       // In the chief's process the chief gives up, and names who is missing.
       const bool gives_up = sync_.options().worker != 0;
       const absl::Status waited = loop_.session().Run(loop_.Waiting(gives_up), {}, {sync_.token()}, {}, &out, nullptr);
-      // The token may have gone with a step that was cut off. Not for ever: while there is no chief,
-      // the queue of notices would be full, and who tells it something would wait for room.
+      // The token may have gone with a step that was cut off. While there is no chief, the queue of
+      // notices would be full in the end, and who tells it something would wait for room.
       if (absl::IsDeadlineExceeded(waited) && !(gives_up && loop_.given_up())) {
         if (++asked_again <= kMostHellos) TROUPE_RETURN_IF_ERROR(SayHello());
         continue;

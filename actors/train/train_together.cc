@@ -226,17 +226,20 @@ class Worker {
     if (sync_.options().worker != 0 && step && *step >= loop_.options.last_step) return absl::OkStatus();
     TROUPE_RETURN_IF_ERROR(SayHello());
     bool begun = false;
-    for (;;) {
+    constexpr int kMostHellos = 8;  // half of a worker's share of the queue
+    for (int asked_again = 0;;) {
       std::vector<Tensor> out;
       // In the chief's process the chief gives up, and names who is missing.
       const bool gives_up = sync_.options().worker != 0;
       const absl::Status waited = loop_.session().Run(loop_.Waiting(gives_up), {}, {sync_.token()}, {}, &out, nullptr);
-      // The token may have gone with a step that was cut off.
+      // The token may have gone with a step that was cut off. While there is no chief, the queue of
+      // notices would be full in the end, and who tells it something would wait for room.
       if (absl::IsDeadlineExceeded(waited) && !(gives_up && loop_.given_up())) {
-        TROUPE_RETURN_IF_ERROR(SayHello());
+        if (++asked_again <= kMostHellos) TROUPE_RETURN_IF_ERROR(SayHello());
         continue;
       }
       TROUPE_RETURN_IF_ERROR(waited);
+      asked_again = 0;
       const int64_t life = out[0].data<int64_t>()[0], what = out[0].data<int64_t>()[1];
       if (life == 0 && what == SyncReplicas::kTheEnd) {
         // That it cannot be said is no failure: the chief waits for a while only.

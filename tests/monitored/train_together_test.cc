@@ -1,64 +1,19 @@
-// Synchronous and asynchronous training by several workers, whose tasks, and those of the parameter
-// servers, are all of one runtime: each worker is a thread with a graph and sessions of its own.
-#include "troupe/train/train_together.h"
-
+// Synchronous and asynchronous training by several workers in one process (training_runs.h).
 #include <boost/test/unit_test.hpp>
 #include <atomic>
 #include <cstring>
-#include <future>
-#include <map>
 #include <thread>
 
-#include "actors/runtime/runtime_impl.h"
-#include "actors/train/server_recovery.h"
-#include "tests/common/check_ok.h"
+#include "tests/monitored/training_runs.h"
 #include "troupe/kernel.h"
 #include "troupe/op_def.h"
-#include "troupe/resource_container.h"
 #include "troupe/shape_inference.h"
-#include "troupe/train/adam.h"
-#include "troupe/train/global_step.h"
 #include "troupe/train/gradient_descent.h"
-#include "troupe/train/replica_devices.h"
-#include "troupe/troupe.h"
 
 namespace troupe {
 namespace {
 
-using namespace train;  // NOLINT
 using namespace std::chrono_literals;
-
-constexpr int kServers = 2, kRows = 8, kIn = 3, kOut = 2;
-
-std::shared_ptr<Runtime> NewCluster(int workers) {
-  RuntimeOptions options;
-  options.threads = 2;
-  options.tasks.clear();
-  for (int w = 0; w < workers; ++w) options.tasks.push_back(StrCat("/job:worker/replica:0/task:", w));
-  for (int p = 0; p < kServers; ++p) options.tasks.push_back(StrCat("/job:ps/replica:0/task:", p));
-  auto runtime = Runtime::Start(options);
-  REQUIRE_OK(runtime.status());
-  return *std::move(runtime);
-}
-
-// Numbers that look random, and are those of (step, row).
-float Noise(int64_t step, int64_t row, int64_t column) {
-  const int64_t x = (step * 7919 + row * 104729 + column * 1299709 + 17) % 1000;
-  return static_cast<float>(x) / 500.0f - 1.0f;
-}
-// `rows` rows from `first` on.
-Tensor Batch(int64_t step, int64_t first, int64_t rows) {
-  Tensor t(DType::kFloat, TensorShape({rows, kIn}));
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t c = 0; c < kIn; ++c) t.data<float>()[r * kIn + c] = Noise(step, first + r, c);
-  }
-  return t;
-}
-Tensor Ids(int64_t step, int64_t first, int64_t rows) {
-  Tensor t(DType::kInt32, TensorShape({rows}));
-  for (int64_t r = 0; r < rows; ++r) t.data<int32_t>()[r] = static_cast<int32_t>((step * 5 + (first + r) * 3) % 6);
-  return t;
-}
 
 // Fails once in the middle of an update: after `w` has been updated.
 std::atomic<int> failing_updates{0};
@@ -75,169 +30,6 @@ absl::Status MayFail(KernelContext& ctx) {
   return absl::OkStatus();
 }
 TROUPE_KERNEL("TogetherMayFail").Device("CPU").Function<MayFail>();
-
-// Adam, whose second variable is updated after the first, and may fail.
-class Brittle : public Adam {
- public:
-  Brittle() : Adam(0.1) {}
-
- protected:
-  Operation Apply(const Scope& scope, const Output& grad, const Variable& var) override {
-    if (!before_.valid()) return before_ = Adam::Apply(scope, grad, var);
-    const Scope after = scope.WithControlDependencies(before_);
-    return Adam::Apply(after, EmitOp(after, "TogetherMayFail", {grad}).output(0), var);
-  }
-
- private:
-  Operation before_;
-};
-
-// One worker's graph: rows of a table by id, times a matrix.
-struct Model {
-  Model(int worker, int workers, Optimizer& optimizer, bool sparse, int take = 0, bool async = false) {
-    const Scope on = root.WithDeviceFunction(
-        ReplicaDevices({.ps_tasks = kServers, .worker_device = StrCat("/job:worker/task:", worker)}));
-    w = Variable(on.WithOpName("w"),
-                 init::TruncatedNormal(0.0, 0.5, 7)(on, TensorShape({sparse ? 6 : kIn, kOut}), DType::kFloat));
-    b = Variable(on.WithOpName("b"), Tensor::Vector<float>({0.1f, -0.2f}));
-    x = ops::Placeholder(on, sparse ? DType::kInt32 : DType::kFloat);
-    const Output y = sparse ? ops::GatherV2(on, w, x, 0) : ops::MatMul(on, x, w);
-    const Output target = ops::Const(on, Tensor::Vector<float>({1.0f, -1.0f}));
-    loss = ops::Mean(on, ops::Square(on, ops::Sub(on, ops::Add(on, y, b), target)), Tensor::Vector<int32_t>({0, 1}));
-    step = GetOrCreateGlobalStep(on);
-    const auto grads = optimizer.ComputeGradients(on, loss);
-    if (workers == 0) {
-      update = optimizer.ApplyGradients(on, grads, step);
-      init = GlobalVariablesInitializer(on);
-    } else if (async) {
-      apart.emplace(on, optimizer, grads, loss, step, AsyncReplicasOptions{.workers = workers, .worker = worker});
-    } else {
-      sync.emplace(on, optimizer, grads, loss, step,
-                   SyncReplicasOptions{.workers = workers, .worker = worker, .take = take});
-    }
-    REQUIRE_OK(root.status());
-  }
-  Scope root = Scope::NewRootScope();
-  Variable w, b, step;
-  Output x, loss;
-  Operation update, init;
-  std::optional<SyncReplicas> sync;
-  std::optional<AsyncReplicas> apart;
-};
-
-// The bytes of all variables.
-std::string Bits(Session& session, const Scope& root) {
-  std::string bits;
-  for (const Variable& v : VariablesIn(root, kGlobalVariables)) {
-    const Tensor t = session.Get(v).value();
-    bits.append(static_cast<const char*>(t.raw()), t.bytes());
-  }
-  return bits;
-}
-
-// A run with some workers, some of which are begun anew.
-struct Run {
-  explicit Run(int n) : workers(n), cluster(NewCluster(n)) {}
-  // Of a worker, once; what it says.
-  absl::StatusOr<TrainingReport> Part(int worker) {
-    std::unique_ptr<Optimizer> optimizer;
-    if (brittle) {
-      optimizer = std::make_unique<Brittle>();
-    } else {
-      optimizer = std::make_unique<Adam>(0.1);
-    }
-    const Model m(worker, workers, *optimizer, sparse, take, async);
-    TrainingOptions options;
-    options.session.runtime = cluster;
-    options.last_step = steps;
-    options.checkpoints = {.folder = folder, .every_steps = save_steps};
-    options.give_up = 60s;
-    options.feeds = [&](int64_t step) -> absl::StatusOr<Feeds> {
-      if (before_feeds) {
-        const absl::Status s = before_feeds(worker, step);
-        if (!s.ok()) return s;
-      }
-      return Feeds{{m.x.name(), sparse ? Ids(step, worker * kRows, kRows) : Batch(step, worker * kRows, kRows)}};
-    };
-    if (before_update) {
-      options.update_feeds = [&](int64_t step) -> absl::StatusOr<Feeds> {
-        const absl::Status s = before_update(step);
-        if (!s.ok()) return s;
-        return Feeds();
-      };
-    }
-    options.on_event = [&, worker](const TrainingEvent& e) {
-      std::lock_guard<std::mutex> lock(mu);
-      if (e.kind == TrainingEvent::kStep) losses[e.step].push_back(e.loss);
-      if (e.kind == TrainingEvent::kBegin && worker == 0) begins.push_back(e);
-      if (e.kind == TrainingEvent::kLost) lost.push_back(e.why);
-    };
-    options.at_end = [&](Session& session) {
-      bits = Bits(session, m.root);
-      return absl::OkStatus();
-    };
-    return async ? TrainApart(m.root, *m.apart, options) : TrainTogether(m.root, *m.sync, options);
-  }
-  // All of them, each begun anew while it fails with `again`.
-  TrainingReport All() {
-    std::vector<std::future<void>> others;
-    TrainingReport report;
-    const auto play = [this](int worker, TrainingReport* to) {
-      for (int tries = 0;; ++tries) {
-        auto s = Part(worker);
-        if (s.ok()) *to = *s;
-        if (s.ok() || !absl::IsResourceExhausted(s.status()) || tries > 5) {
-          BOOST_TEST(s.ok(), s.status());
-          return;
-        }
-      }
-    };
-    std::vector<TrainingReport> reports(static_cast<size_t>(workers));
-    for (int w = 1; w < workers; ++w)
-      others.push_back(std::async(std::launch::async, [&, w] { play(w, &reports[static_cast<size_t>(w)]); }));
-    play(0, &report);
-    for (auto& o : others) o.get();
-    return report;
-  }
-  // What a server had is gone, as if its process had died and been started again.
-  void LoseServer(int server) {
-    for (const auto& d : cluster->impl()->devices) {
-      if (d->name().find(StrCat("/job:ps/replica:0/task:", server)) != std::string::npos)
-        d->shared_containers()->Clear("");
-    }
-  }
-  const int workers;
-  const std::shared_ptr<Runtime> cluster;
-  int take = 0;
-  int64_t steps = 10, save_steps = 4;
-  bool sparse = false, brittle = false, async = false;
-  std::string folder;
-  std::function<absl::Status(int worker, int64_t step)> before_feeds;
-  std::function<absl::Status(int64_t step)> before_update;
-  std::mutex mu;
-  std::map<int64_t, std::vector<double>> losses;  // by step; again after a restore
-  std::vector<TrainingEvent> begins;
-  std::vector<absl::Status> lost;
-  std::string bits;
-};
-
-// What says that a worker's process has died: its loop ends, and All begins it anew.
-absl::Status Died() { return ResourceExhausted("a test ends this worker"); }
-
-// A run with that many workers in which nobody is lost.
-std::pair<std::string, std::map<int64_t, std::vector<double>>> Undisturbed(int workers, bool brittle = false) {
-  Run run(workers);
-  run.brittle = brittle;
-  run.All();
-  return {run.bits, run.losses};
-}
-// Each step's losses are those, however often it was made.
-void CheckLosses(const Run& run, const std::map<int64_t, std::vector<double>>& expected) {
-  BOOST_TEST(run.losses.size() == expected.size());
-  for (const auto& [step, losses] : run.losses) {
-    for (const double loss : losses) BOOST_TEST(loss == expected.at(step).at(0), "step " << step);
-  }
-}
 
 BOOST_AUTO_TEST_SUITE(train_together)
 
@@ -470,90 +262,6 @@ BOOST_AUTO_TEST_CASE(asynchronous_workers_count_their_updates_and_lose_those_of_
     if (server == 1) BOOST_TEST(again.step >= lost_at);
     BOOST_TEST(!run.bits.empty());
   }
-}
-
-// What a chief finds decides for each server; the servers of two variables, w and b.
-BOOST_AUTO_TEST_CASE(what_is_done_with_each_server_follows_from_its_mark) {
-  const auto cluster = NewCluster(1);
-  Adam adam(0.1);
-  const Model m(0, 1, adam, false);
-  const ServerState& state = m.sync->state();
-  ServerRecovery recovery(m.root, state, {.folder = "mem://together_marks"}, /*each_alone=*/false);
-  auto session = Session::Create({.runtime = cluster, .share_variables = true}).value();
-  REQUIRE_OK(session->Extend(*m.root.graph()));
-  BOOST_TEST(!StepOfServers(*session, state)->has_value());
-  BOOST_TEST((recovery.Begin(*session, 0)->from == TrainingEvent::kStart));
-  BOOST_TEST(StepOfServers(*session, state)->value() == 0);
-  BOOST_TEST(LatestCheckpoint("mem://together_marks").value() == "mem://together_marks/model.ckpt-0");
-  BOOST_REQUIRE(state.servers().size() == 2u);
-  const auto server_of = [&](const Variable& v) {
-    return state.servers()[0].device == v.handle().node()->requested_device() ? 0u : 1u;
-  };
-  const size_t of_w = server_of(m.w), of_b = server_of(m.b);
-  BOOST_REQUIRE(of_w != of_b);
-  const Tensor b = session->Get(m.b).value(), w = session->Get(m.w).value();
-  const Tensor other_b = Tensor::Vector<float>({5, 6});
-  Tensor other_w(DType::kFloat, w.shape());
-  std::fill_n(other_w.data<float>(), other_w.num_elements(), 9.0f);
-  const auto first = [&](const Variable& v) { return session->Get(v)->data<float>()[0]; };
-  // As in the middle of an update of step 0: what was changed is taken back.
-  REQUIRE_OK(session->Set(m.b, other_b));
-  ServerRecovery::Begun begun = recovery.Begin(*session, 0).value();
-  BOOST_TEST((begun.from == TrainingEvent::kServers));
-  BOOST_TEST(first(m.b) == b.data<float>()[0]);
-  // As when it is done, and one server has not kept it: that is kept, and not taken back.
-  REQUIRE_OK(session->Set(m.b, other_b));
-  REQUIRE_OK(session->Set(m.w, other_w));
-  REQUIRE_OK(session->Set(m.step, Tensor::Scalar(int64_t{1})));
-  REQUIRE_OK(session->Run({}, {}, {state.servers()[of_w].keep}, nullptr));
-  for (int i = 0; i < 2; ++i) {
-    begun = recovery.Begin(*session, 0).value();
-    BOOST_TEST((begun.from == TrainingEvent::kServers));
-    BOOST_TEST(begun.step == 1);
-    BOOST_TEST(first(m.b) == 5);
-    BOOST_TEST(first(m.w) == 9);
-  }
-  // Marks that are of no one step: from the checkpoint. As when a server has none, or was being
-  // restored.
-  for (const int64_t mark : {int64_t{7}, int64_t{-1}}) {
-    REQUIRE_OK(session->Set(state.servers()[of_b].mark, Tensor::Scalar(mark)));
-    BOOST_TEST(StepOfServers(*session, state)->has_value() == (mark >= 0));
-    begun = recovery.Begin(*session, 3).value();
-    BOOST_TEST((begun.from == TrainingEvent::kCheckpoint));
-    BOOST_TEST(begun.step == 0);
-    BOOST_TEST(begun.lost_updates == std::max<int64_t>(3, mark));
-    BOOST_TEST(first(m.b) == b.data<float>()[0]);
-    BOOST_TEST(first(m.w) == w.data<float>()[0]);
-  }
-  // A server that began anew, and whose chief was lost before it had restored more than the mark.
-  for (const auto& d : cluster->impl()->devices) {
-    if (d->name().find("/job:ps") != std::string::npos) d->shared_containers()->Clear("");
-  }
-  REQUIRE_OK(session->Run({}, {}, {state.unmark()}, nullptr));
-  BOOST_TEST(!StepOfServers(*session, state)->has_value());
-  BOOST_TEST((recovery.Begin(*session, 0)->from == TrainingEvent::kCheckpoint));
-  BOOST_TEST(first(m.w) == w.data<float>()[0]);
-}
-
-BOOST_AUTO_TEST_CASE(a_saver_whose_nodes_save_takes_variables_alone) {
-  const Scope root = Scope::NewRootScope();
-  const Variable v(root.WithOpName("v"), 1.0f);
-  Saver saver(root, {.session_state = false, .by_nodes = true});
-  Saver wrong(root, {.by_nodes = true});
-  const Operation init = GlobalVariablesInitializer(root);
-  auto session = Session::Create().value();
-  REQUIRE_OK(session->Extend(*root.graph()));
-  REQUIRE_OK(session->Run({}, {}, {init}, nullptr));
-  BOOST_TEST(absl::IsInvalidArgument(wrong.Save(*session, "mem://by_nodes/m").status()));
-  SaveOptions more;
-  more.extra = {{"x", Tensor::Scalar(1.0f)}};
-  BOOST_TEST(absl::IsInvalidArgument(saver.Save(*session, "mem://by_nodes/m", more).status()));
-  const auto path = saver.Save(*session, "mem://by_nodes/m", 3);
-  BOOST_TEST((path.ok() && *path == "mem://by_nodes/m-3"), path.status());
-  BOOST_TEST(LatestCheckpoint("mem://by_nodes").value() == *path);
-  REQUIRE_OK(session->Set(v, Tensor::Scalar(2.0f)));
-  REQUIRE_OK(saver.Restore(*session, *path));
-  BOOST_TEST(session->Get(v)->scalar<float>() == 1);
 }
 
 BOOST_AUTO_TEST_CASE(what_cannot_be_built_is_told) {

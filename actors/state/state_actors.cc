@@ -301,12 +301,14 @@ void StateActors::TakeOver(caf::event_based_actor* container) {
 }
 
 void StateActors::TakeNew(caf::event_based_actor* container) {
-  std::vector<std::shared_ptr<StateSeat>> seats;
-  {
-    std::lock_guard<std::mutex> lock(mu_);
-    seats.swap(new_);
-  }
-  for (const std::shared_ptr<StateSeat>& seat : seats) {
+  // One stays in the list until it is watched: if memory runs out, the next container finds it.
+  for (;; TookFirst()) {
+    std::shared_ptr<StateSeat> seat;
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      if (new_.empty()) return;
+      seat = new_.front();
+    }
     caf::actor first = seat->actor();
     if (!first && seat->ended()) continue;
     ChildSpec spec;
@@ -324,9 +326,14 @@ void StateActors::TakeNew(caf::event_based_actor* container) {
     if (!first) first = seat->Spawn();
     if (!first) continue;
     const std::string name = spec.name;
-    children_.Adopt(std::move(spec), std::move(first));
+    children_.Adopt(std::move(spec), first);
     children_.Watch(container, name);
   }
+}
+
+void StateActors::TookFirst() {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (!new_.empty()) new_.pop_front();
 }
 
 void StateActors::OnDown(caf::event_based_actor* container, const caf::down_msg& down) {

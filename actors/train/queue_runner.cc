@@ -116,8 +116,8 @@ class Runner : public std::enable_shared_from_this<Runner> {
   }
   void Leave() {
     // What was given to the coordinator keeps this object alive.
-    coordinator_->Withdraw(when_stopped_);
-    coordinator_->Leave(member_);
+    UntilMemoryAllows([&] { coordinator_->Withdraw(when_stopped_); });
+    UntilMemoryAllows([&] { coordinator_->Leave(member_); });
   }
 
   const std::shared_ptr<Coordinator::Impl> coordinator_;

@@ -266,6 +266,7 @@ size_t Children::size() const {
 }
 
 bool Children::OnDown(caf::event_based_actor* self, const caf::down_msg& down) {
+  const bool normal = !down.reason || down.reason == caf::exit_reason::user_shutdown;
   uint64_t number = 0;
   bool doomed = false;
   {
@@ -281,7 +282,6 @@ bool Children::OnDown(caf::event_based_actor* self, const caf::down_msg& down) {
     Forget(number);
     return true;
   }
-  const bool normal = !down.reason || down.reason == caf::exit_reason::user_shutdown;
   // If memory runs out from here on, the next supervisor goes on.
   const bool stays_down =
       c.spec.policy.restart == Restart::kNever || (normal && c.spec.policy.restart != Restart::kAlways);

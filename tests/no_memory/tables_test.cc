@@ -1,6 +1,6 @@
 // Tables that outlive the memory shortage in which somebody put an entry into them: each allocation
 // fails in turn. The table is as before, and takes the entry when there is memory again.
-#include <map>
+#include <algorithm>
 
 #include "actors/session/partial_runs.h"
 #include "actors/signature/signature.h"
@@ -177,14 +177,21 @@ BOOST_AUTO_TEST_CASE(a_partial_run_is_added_or_is_not) {
   }
 }
 
-// The session's actor gets a call for a signature for which there is no memory. It is answered, and
-// what is asked for next gets its own signature.
+// The session's actor gets a call for a signature for which there is no memory, while another one is
+// compiled. It is answered, and what is asked for next gets its own signature.
 BOOST_AUTO_TEST_CASE(a_call_for_a_signature_waits_or_is_refused) {
   AtEachAllocation(
       [&](long k) {
         Asked p;
         p.Extend();
+        std::shared_ptr<Signature> other;
+        AskThen<compile_reply>(p.stage.system(), ActorOf(*p.session), compile_request{1, {"x"}, {"x"}, {}, false},
+                               [&](compile_reply r) { other = std::move(r.found); });
+        BOOST_TEST(p.stage.Deliver() == "session <- compile_request");
         p.AskCompile({"x"}, {"twice"});
+        BOOST_TEST(p.stage.Queue() == "worker <- register_graph, session <- compile_request");
+        std::rotate(p.stage.scheduler().jobs.begin(), p.stage.scheduler().jobs.begin() + 1,
+                    p.stage.scheduler().jobs.end());
         long failed = 0;
         {
           const Failing no_memory(k, 1);

@@ -5,8 +5,8 @@
 // may fail has to come first: an index that allocates for each key cannot say that.
 //
 // Contract: the index knows hashes and numbers of rows; whoever asks compares the keys. Memory is
-// asked for by Reserve alone, which throws std::bad_alloc and then has done nothing. Linear probing,
-// at most half full; an erased entry leaves no gap.
+// asked for by Reserve alone, which throws std::bad_alloc and then has done nothing. Linear
+// probing, at most half full; an erased entry leaves no gap.
 //
 // Thread rule: that of the standard library's containers.
 #ifndef TROUPE_KERNELS_COMMON_ROW_INDEX_H_

@@ -123,8 +123,8 @@ class TableMachine : public StateMachine {
   std::string_view TextOf(const void* key) const;
   size_t HashOfKey(const void* key) const;
   int64_t RowOf(const void* key) const;  // -1: it is not there
-  // A new entry. REQUIRES: there is room in the columns and in the index. Throws std::bad_alloc when
-  // there is no memory for a text, and then has done nothing.
+  // A new entry. REQUIRES: there is room in the columns and in the index. Throws std::bad_alloc
+  // when there is no memory for a text, and then has done nothing.
   void Append(const void* key, const void* value);
 
   const TableSpec spec_;

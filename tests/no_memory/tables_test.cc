@@ -177,8 +177,8 @@ BOOST_AUTO_TEST_CASE(a_partial_run_is_added_or_is_not) {
   }
 }
 
-// The session's actor gets a call for a signature for which there is no memory, while another one is
-// compiled. It is answered, and what is asked for next gets its own signature.
+// The session's actor gets a call for a signature for which there is no memory, while another one
+// is compiled. It is answered, and what is asked for next gets its own signature.
 BOOST_AUTO_TEST_CASE(a_call_for_a_signature_waits_or_is_refused) {
   AtEachAllocation(
       [&](long k) {

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "graph/core/guarded.h"
+#include "graph/core/hash_map.h"
 #include "kernels/device/session_containers.h"
 
 namespace troupe {
@@ -220,7 +221,7 @@ KernelRegistrar::KernelRegistrar(const KernelBuilder& b) { KernelRegistry::Globa
 
 struct KernelRegistry::Impl {
   mutable std::mutex mu;
-  absl::flat_hash_map<std::string, std::vector<std::unique_ptr<KernelDef>>> kernels;  // by op
+  HashMap<std::string, std::vector<std::unique_ptr<KernelDef>>> kernels;  // by op
 };
 
 KernelRegistry::KernelRegistry() : impl_(std::make_unique<Impl>()) {}
@@ -332,7 +333,7 @@ std::vector<const KernelDef*> KernelRegistry::List(std::string_view op) const {
 struct KernelFinder::Impl {
   std::string device_type;
   // By op. An op's definition lives as long as the graphs that have it.
-  absl::flat_hash_map<const OpDef*, std::vector<const KernelDef*>> of_op;
+  HashMap<const OpDef*, std::vector<const KernelDef*>> of_op;
 };
 
 KernelFinder::KernelFinder(std::string_view device_type) : impl_(std::make_unique<Impl>()) {

@@ -22,8 +22,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
+#include "graph/core/hash_map.h"
 #include "troupe/graph.h"
 #include "troupe/kernel.h"
 
@@ -169,7 +168,7 @@ class CompiledPart {
   bool IsUserKernel(uint32_t node) const { return !user_kernels.empty() && user_kernels[node]; }
   // Of nodes whose outputs are checked and whose op tells their shapes: what is known of them, by
   // output.
-  absl::flat_hash_map<uint32_t, std::vector<PartialTensorShape>> shapes;
+  HashMap<uint32_t, std::vector<PartialTensorShape>> shapes;
   absl::Span<const PartialTensorShape> ShapesOf(uint32_t node) const {
     const auto it = shapes.find(node);
     return it == shapes.end() ? absl::Span<const PartialTensorShape>() : absl::MakeConstSpan(it->second);
@@ -180,7 +179,7 @@ class CompiledPart {
   std::vector<std::pair<std::string, uint32_t>> recvs, sends;  // key and node of the part's Recvs and Sends
   // Keys whose value stays with its sender until the receiver grants it
   // (graph/passes/recv_schedule.h).
-  absl::flat_hash_set<std::string> granted_sends, granted_recvs;
+  HashSet<std::string> granted_sends, granted_recvs;
   // Measured mean nanoseconds of a run by node; 0 = not yet.
   std::unique_ptr<std::atomic<uint32_t>[]> cost;
   mutable std::atomic<bool> answered_again{false};  // a kernel has called its `done` twice, which was logged

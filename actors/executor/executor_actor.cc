@@ -174,16 +174,24 @@ void Executor::End(const absl::Status& status) {
 }
 
 void Executor::Ring() noexcept {
-  caf::mailbox_element_ptr bell = std::move(doorbell_);
-  if (bell == nullptr) UntilMemoryAllows([&] { bell = Element(doorbell{}); });
-  actor_->enqueue(std::move(bell), group_->Home());
+  UntilMemoryAllows([this] { RingBell(TakeBell()); });
 }
+
+caf::mailbox_element_ptr Executor::TakeBell() {
+  if (doorbell_ != nullptr) return std::move(doorbell_);
+  return Element(doorbell{});
+}
+
+void Executor::RingBell(caf::mailbox_element_ptr bell) noexcept { actor_->enqueue(std::move(bell), group_->Home()); }
 
 // Called by kernels that end outside of the turn, and by those who admit one to a variable. The
 // actor may have been killed meanwhile, and its group may have gone with the step.
 void Executor::RingDoorbell() {
-  std::lock_guard<std::mutex> lock(in_group_);
-  if (!dead_.load(std::memory_order_relaxed)) Ring();
+  // Without memory it waits without the lock, which whoever kills the executor takes.
+  UntilMemoryAllows([this] {
+    std::lock_guard<std::mutex> lock(in_group_);
+    if (!dead_.load(std::memory_order_relaxed)) RingBell(TakeBell());
+  });
 }
 
 void Executor::Post(Arrival* arrival) noexcept {

@@ -46,9 +46,9 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "actors/executor/step_state.h"
 #include "actors/wire/part_messages.h"
+#include "graph/core/hash_map.h"
 
 namespace troupe {
 
@@ -125,6 +125,9 @@ class Executor : public StepHost, public std::enable_shared_from_this<Executor> 
   // Says that the part is done; by whoever owes it.
   void Done(absl::Status status, StepInput&& input = {});
   void Ring() noexcept;
+  // The doorbell's message, made if it is not there. Throws std::bad_alloc.
+  caf::mailbox_element_ptr TakeBell();
+  void RingBell(caf::mailbox_element_ptr bell) noexcept;
 
   // Gone when the executor has left it, while the actor may live until its exit message is handled.
   // Kernels that run outside of the turn, and whoever admits one to a variable, may answer as late

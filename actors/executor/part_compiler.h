@@ -9,9 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "actors/executor/compiled_part.h"
+#include "graph/core/hash_map.h"
 
 namespace troupe {
 
@@ -81,8 +80,8 @@ class PartCompiler {
   const SessionScope& session_;
   KernelFinder finder_;
   std::shared_ptr<CompiledPart> part_;
-  std::vector<uint32_t> frame_of_;                  // by node id: where its inputs arrive
-  absl::flat_hash_map<int, uint32_t> enter_frame_;  // by node id: where an Enter leads
+  std::vector<uint32_t> frame_of_;      // by node id: where its inputs arrive
+  HashMap<int, uint32_t> enter_frame_;  // by node id: where an Enter leads
   std::vector<Node*> order_;
   std::vector<uint32_t> number_;  // by node id
   std::vector<const Edge*> out_;
@@ -90,7 +89,7 @@ class PartCompiler {
   std::vector<bool> left_out_;  // by number: a constant that is not run
   static constexpr uint32_t kNobody = ~0u;
   std::vector<uint32_t> owner_;  // by number: whose the output is, as in CompiledPart::owners
-  absl::flat_hash_set<uint32_t> loaned_arguments_;
+  HashSet<uint32_t> loaned_arguments_;
 };
 
 }  // namespace troupe

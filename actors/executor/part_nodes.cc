@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "actors/executor/part_compiler.h"
+#include "graph/core/hash_map.h"
 #include "graph/passes/partition.h"
 #include "kernels/control/edge_key.h"
 #include "troupe/shape_inference.h"
@@ -212,7 +213,7 @@ void PartCompiler::ConnectOutputs(size_t i) {
 }
 
 void PartCompiler::FindSharedUpdates() {
-  absl::flat_hash_map<const Node*, uint32_t> first;  // by variable: who changes it
+  HashMap<const Node*, uint32_t> first;  // by variable: who changes it
   for (uint32_t i = 0; i < order_.size(); ++i) {
     const Node& n = *order_[i];
     if (!part_->nodes[i].measured || !HasState(n)) continue;

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "actors/executor/part_compiler.h"
+#include "graph/core/hash_map.h"
 #include "graph/ir/frames.h"
 
 namespace troupe {
@@ -21,7 +22,7 @@ absl::Status PartCompiler::FindFrames() {
   // has none without it.
   std::vector<FrameInfo> info;
   TROUPE_RETURN_IF_ERROR(BuildFrameInfo(graph_, &info));
-  absl::flat_hash_map<std::string, uint32_t> by_name{{"", 0}};
+  HashMap<std::string, uint32_t> by_name{{"", 0}};
   for (const Node* n : ops) {
     const FrameInfo& i = info[n->id()];
     if (i.frame == nullptr) return n->At(InvalidArgument("nothing leads into the loop that the node is in"));

@@ -1,13 +1,11 @@
 // What a part says when it is asked what its step waits for: from what runs or waits for others,
 // along the edges, to all that cannot run before it.
 #include <algorithm>
-#include <unordered_map>
-#include <unordered_set>
 
-#include "absl/hash/hash.h"
 #include "actors/executor/async_call.h"
 #include "actors/executor/turn.h"
 #include "graph/core/guarded.h"
+#include "graph/core/hash_map.h"
 #include "troupe/op_def.h"
 
 namespace troupe {
@@ -32,12 +30,6 @@ std::string WhatOf(const KernelWait& wait) {
   if (absl::Status s = Guarded("What()", [&] { what = wait.What(); }); !s.ok()) return std::string(s.message());
   return what;
 }
-
-// The standard's maps: absl's are broken by an insertion that finds no memory, and then freed.
-template <class K, class V>
-using HashMap = std::unordered_map<K, V, absl::Hash<K>>;
-template <class K>
-using HashSet = std::unordered_set<K, absl::Hash<K>>;
 
 }  // namespace
 

@@ -77,8 +77,15 @@ Promise<device_stats> TellStats(DeviceActor* self) {
   auto promise = self->make_response_promise<device_stats>();
   try {
     caf::actor_system* const system = &self->system();
+    // Called in the turns of those who are asked, perhaps under their locks. So nobody waits for
+    // memory there: what is not told now is answered when the time is over.
     auto questions = s.ask([system, me = caf::actor_cast<caf::actor>(self), id](const std::shared_ptr<StepQuestion>&) {
-      SendSurely(*system, me, [&] { return holders_known{id, false}; });
+      try {
+        EnqueueSurely(
+            *system, caf::actor_cast<caf::abstract_actor*>(me),
+            caf::make_mailbox_element(nullptr, caf::make_message_id(), caf::no_stages, holders_known{id, false}));
+      } catch (const std::bad_alloc&) {
+      }
     });
     if (questions.empty()) {
       Answer(&promise, [&] { return StatsOf(*s.device, s.incarnation, questions); });

@@ -108,12 +108,13 @@ absl::StatusOr<std::string> Session::PartialRunSetup(const RunOptions& options, 
   TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<Signature> s,
                           impl_->Find(feeds.get(), fetches.get(), targets.get(), deadline, options.cancellation));
   if (options.cancellation != nullptr && options.cancellation->cancelled()) return CancelledByCaller();
-  TROUPE_ASSIGN_OR_RETURN(std::string handle, impl_->partial.Add([&]() -> absl::StatusOr<std::shared_ptr<PartialStep>> {
+  const auto begin = [&]() -> absl::StatusOr<std::shared_ptr<PartialStep>> {
     if (s->turns != nullptr) TROUPE_RETURN_IF_ERROR(s->turns->Start());
     auto step = std::make_shared<PartialStep>(std::move(s));
     step->Start(options, deadline);
     return step;
-  }));
+  };
+  TROUPE_ASSIGN_OR_RETURN(std::string handle, Guarded("a partial run", [&] { return impl_->partial.Add(begin); }));
   // Close gives up what it finds.
   if (impl_->closed->load()) impl_->partial.GiveUpAll();
   return handle;

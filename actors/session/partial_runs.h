@@ -23,7 +23,7 @@
 #include <string>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
+#include "graph/core/hash_map.h"
 #include "troupe/status.h"
 
 namespace troupe {
@@ -49,7 +49,7 @@ class PartialRuns {
   const size_t bound_;
   std::mutex mu_;
   int64_t last_ = 0;
-  absl::flat_hash_map<std::string, std::shared_ptr<PartialStep>> runs_;  // null: begun
+  HashMap<std::string, std::shared_ptr<PartialStep>> runs_;  // null: begun
   size_t sweep_at_ = 16;  // so many make it worth while to look for those that are over
   // Why those failed that nobody has asked since; the oldest are forgotten.
   std::deque<std::pair<std::string, absl::Status>> failed_;

@@ -12,13 +12,13 @@
 #include <string>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
 #include "actors/threads/inside_actor.h"
 #include "actors/session/partial_runs.h"
 #include "actors/threads/process.h"
 #include "actors/session/session_elsewhere.h"
 #include "actors/session/session_master.h"
 #include "actors/session/session_calls.h"
+#include "graph/core/hash_map.h"
 
 namespace troupe {
 
@@ -39,7 +39,7 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   PartialRuns partial;  // of its calls of PartialRunSetup
 
   std::mutex set_mu;
-  absl::flat_hash_set<std::string> set_nodes;  // by which variables are set: the graph has them
+  HashSet<std::string> set_nodes;  // by which variables are set: the graph has them
 
   void End() {
     master->Close();

@@ -84,8 +84,13 @@ absl::Status SessionMaster::Queue(Work work) {
 }
 
 void SessionMaster::StartWork() {
-  auto share = UnderWay::Share(under_way_);
-  RunAside(runtime_->impl()->aside, [share = std::move(share), self = shared_from_this()]() mutable {
+  std::function<void()> begin;
+  UntilMemoryAllows([&] { begin = DoNext(); });
+  RunAside(runtime_->impl()->aside, std::move(begin));
+}
+
+std::function<void()> SessionMaster::DoNext() {
+  return [share = UnderWay::Share(under_way_), self = shared_from_this()]() mutable {
     Work work;
     {
       std::lock_guard<std::mutex> lock(self->mu_);
@@ -101,7 +106,7 @@ void SessionMaster::StartWork() {
     // Before the share: who waits for it may end the actor system next.
     work = Work();
     self = nullptr;
-  });
+  };
 }
 
 void SessionMaster::NextWork() {
@@ -140,17 +145,6 @@ void SessionMaster::Refuse(caf::mailbox_element& request, const absl::Status& st
   if (content.match_elements<actor_failed>()) ReplyTo<failure_noted>(request.sender, request.mid)({status});
 }
 
-void SessionMaster::CompileCall::Tell(const Answer& answer) {
-  compile_reply m;
-  m.status = answer.status();
-  if (answer.ok()) {
-    m.found = *answer;
-    m.signature = m.found->number;
-    m.graphs = std::move(graphs);
-  }
-  CallUser("a callback", [&] { reply(std::move(m)); });
-}
-
 void SessionMaster::AnswerCalls(const std::vector<std::shared_ptr<ExtendCall>>& extends, const Calls& compiles,
                                 const absl::Status& status) {
   for (const auto& call : compiles) call->Tell(status);
@@ -170,13 +164,19 @@ void SessionMaster::Attach(const caf::actor& actor) {
 }
 
 void SessionMaster::TakeAllLocked(std::vector<std::shared_ptr<ExtendCall>>* extends, Calls* compiles) {
-  // In the order in which they began.
+  // First all that may fail.
   std::vector<int64_t> ids;
-  for (const auto& [id, waiting] : waiting_) ids.push_back(id);
-  std::sort(ids.begin(), ids.end());
-  for (const int64_t id : ids) {
-    for (auto& call : TakeLocked(id)) compiles->push_back(std::move(call));
+  ids.reserve(waiting_.size());
+  size_t calls = 0;
+  for (const auto& [id, waiting] : waiting_) {
+    ids.push_back(id);
+    calls += waiting.calls.size();
   }
+  compiles->reserve(calls);
+  extends->reserve(queue_.size());
+  // In the order in which they began.
+  std::sort(ids.begin(), ids.end());
+  for (const int64_t id : ids) TakeLocked(waiting_.find(id), compiles);
   if (std::exchange(parked_, std::nullopt)) working_ = false;
   for (Work& w : queue_) {
     if (w.extend != nullptr) extends->push_back(std::move(w.extend));
@@ -190,17 +190,21 @@ void SessionMaster::Detach(const caf::actor_addr& actor) {
   Calls compiles;
   decltype(registering_) registering;  // goes without the lock
   absl::Status why;
-  {
+  UntilMemoryAllows([&] {
+    const absl::Status died = absl::AbortedError("the session's actor has died; it is restarted");
     std::lock_guard<std::mutex> lock(mu_);
+    TakeAllLocked(&extends, &compiles);
     if (actor_ && actor_.address() == actor) actor_ = nullptr;
     detached_ = actor;
-    why = !end_.ok() ? end_ : absl::AbortedError("the session's actor has died; it is restarted");
+    why = !end_.ok() ? end_ : died;
     // What the workers answer to this actor is lost.
     registering.swap(registering_);
     tasks_.AskAgain();
-    TakeAllLocked(&extends, &compiles);
-  }
-  for (const auto& [compile, r] : registering) WithdrawGraph(r->Unanswered(), compile);
+  });
+  // Told twice they mind as little as told once.
+  UntilMemoryAllows([&] {
+    for (const auto& [compile, r] : registering) WithdrawGraph(r->Unanswered(), compile);
+  });
   AnswerCalls(extends, compiles, why);
   if (tasks_.root_is_over()) Abandon("nobody restarts it");
 }
@@ -269,107 +273,6 @@ void SessionMaster::DoExtend(const Work& work) {
   NextWork();
 }
 
-void SessionMaster::Compile(compile_request request, const caf::actor_addr& asker, Reply<compile_reply> reply) {
-  auto call = std::make_shared<CompileCall>();
-  call->key = SignatureKey(request.feeds, request.fetches, request.targets);
-  call->asked = std::move(request);
-  call->asker = asker;
-  call->reply = std::move(reply);
-  Compile(std::move(call));
-}
-
-void SessionMaster::Compile(std::shared_ptr<CompileCall> call) {
-  Work work;
-  absl::Status refused;
-  if (!call->asked.graphs && !closed()) {
-    if (auto known = cache_->Find(call->key)) return call->Tell(std::move(known));
-  }
-  {
-    std::lock_guard<std::mutex> lock(mu_);
-    refused = end_;
-    if (refused.ok()) {
-      // One who asks for the parts' graphs as well has them made first, and alone.
-      const bool joins = !call->asked.graphs;
-      work.waiting = last_waiting_ + 1;
-      if (joins) work.waiting = joinable_.try_emplace(call->key, work.waiting).first->second;
-      Waiting& waiting = waiting_[work.waiting];
-      waiting.calls.emplace(++last_call_, call);
-      requests_[{call->asker, call->asked.number}] = {work.waiting, last_call_};
-      if (waiting.calls.size() > 1) return;
-      ++last_waiting_;
-      if (joins) waiting.key = call->key;
-    }
-  }
-  if (!refused.ok()) return call->Tell(refused);
-  if (absl::Status s = SomeWorker(); !s.ok()) return AnswerThose(work.waiting, s);
-  work.compile = std::move(call);
-  const int64_t waiting = work.waiting;
-  if (absl::Status s = Queue(std::move(work)); !s.ok()) AnswerThose(waiting, s);
-}
-
-void SessionMaster::Withdraw(const caf::actor_addr& asker, int64_t number) {
-  Calls gone;
-  std::vector<uint32_t> unanswered;
-  int64_t compile = 0;
-  {
-    std::lock_guard<std::mutex> lock(mu_);
-    const auto request = requests_.find({asker, number});
-    if (request == requests_.end()) return;
-    const auto [waiting, place] = request->second;
-    auto& calls = waiting_.at(waiting).calls;
-    if (calls.size() == 1) {
-      // Who asks from now on has the compile begin anew.
-      gone = TakeLocked(waiting);
-      compile = waiting;
-      if (const auto asked = registering_.find(compile); asked != registering_.end())
-        unanswered = asked->second->Unanswered();
-      // A compile that does not end holds up all others; meanwhile only those stay that are waited
-      // for.
-      constexpr size_t kFew = 16;
-      if (++withdrawn_ > queue_.size() / 2 + kFew) {
-        std::erase_if(queue_, [&](const Work& w) { return w.compile != nullptr && !waiting_.contains(w.waiting); });
-        withdrawn_ = 0;
-      }
-    } else {
-      gone.push_back(std::move(calls.extract(place).mapped()));
-      requests_.erase(request);
-    }
-  }
-  WithdrawGraph(unanswered, compile);
-  for (const auto& call : gone) call->Tell(Cancelled("the request was withdrawn"));
-}
-
-absl::Status SessionMaster::Wanted(int64_t waiting) {
-  std::lock_guard<std::mutex> lock(mu_);
-  if (!end_.ok()) return end_;
-  return waiting_.contains(waiting) ? absl::OkStatus() : Cancelled("nobody waits for the signature any more");
-}
-
-SessionMaster::Calls SessionMaster::TakeLocked(int64_t waiting) {
-  const auto it = waiting_.find(waiting);
-  if (it == waiting_.end()) return {};
-  Calls calls;
-  for (auto& [place, call] : it->second.calls) {
-    // An asker that gives a number twice withdraws the later one.
-    const auto request = requests_.find({call->asker, call->asked.number});
-    if (request != requests_.end() && request->second == std::pair(waiting, place)) requests_.erase(request);
-    calls.push_back(std::move(call));
-  }
-  const auto joinable = joinable_.find(it->second.key);
-  if (joinable != joinable_.end() && joinable->second == waiting) joinable_.erase(joinable);
-  waiting_.erase(it);
-  return calls;
-}
-
-void SessionMaster::AnswerThose(int64_t waiting, const Answer& answer) {
-  Calls calls;
-  {
-    std::lock_guard<std::mutex> lock(mu_);
-    calls = TakeLocked(waiting);
-  }
-  for (const auto& call : calls) call->Tell(answer);
-}
-
 std::shared_ptr<Signature> SessionMaster::Find(uint64_t number) const {
   for (auto& s : Living()) {
     if (s->number == number) return std::move(s);
@@ -434,14 +337,14 @@ void SessionMaster::AnswerAll() {
   Calls compiles;
   decltype(held_) held;
   absl::Status end;
-  {
+  UntilMemoryAllows([&] {
     std::lock_guard<std::mutex> lock(mu_);
+    TakeAllLocked(&extends, &compiles);
     end = end_;
     held.swap(held_);
     // What the workers are asked stays until they have answered: the session's end waits for that.
     lost_ |= !registering_.empty();
-    TakeAllLocked(&extends, &compiles);
-  }
+  });
   WithdrawAllGraphs();
   gate_->EndQueued();
   for (const caf::mailbox_element_ptr& request : held) Refuse(*request, end);

@@ -87,7 +87,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "actors/threads/aside.h"
 #include "actors/messages/reply.h"
 #include "actors/runtime/runtime_impl.h"
@@ -97,6 +96,7 @@
 #include "actors/session/task_directory.h"
 #include "actors/wire/graph_messages.h"
 #include "actors/wire/session_messages.h"
+#include "graph/core/hash_map.h"
 #include "graph/passes/session_groups.h"
 #include "graph/passes/still_wanted.h"
 
@@ -121,7 +121,9 @@ class SessionState {
   std::set<std::string> touched_;
 };
 
-// The logic of the session actor, without CAF (session_master.cc; session_compile.cc).
+// The logic of the session actor, without CAF: its calls and its queue of work (session_master.cc),
+// those that wait for a signature (session_waiting.cc), how that is compiled (session_compile.cc),
+// by which passes (session_passes.cc), and by which workers (session_workers.cc).
 //
 // Thread rule: all methods are thread safe. The graph belongs to the piece of work that runs; only
 // one runs at a time.
@@ -215,6 +217,12 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
     void Tell(const Answer& answer);
   };
   using Calls = std::vector<std::shared_ptr<CompileCall>>;
+  // Calls that wait for one compile. Others of the key join them; not those that ask for the parts'
+  // graphs.
+  struct Waiting {
+    std::string key;
+    std::map<int64_t, std::shared_ptr<CompileCall>> calls;  // in the order in which they came
+  };
   struct Work {
     std::shared_ptr<ExtendCall> extend;    // either
     std::shared_ptr<CompileCall> compile;  // or
@@ -249,6 +257,8 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   // An error when the session has ended.
   absl::Status Queue(Work work);
   void StartWork();
+  // Does the first piece of the queue.
+  std::function<void()> DoNext();
   // Ends one piece of work and begins the next.
   void NextWork();
   void DoExtend(const Work& work);
@@ -275,8 +285,14 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
                           const absl::Status& status);
   void AnswerAside();
   void AnswerThose(int64_t waiting, const Answer& answer);
-  // The caller has to answer the calls that it takes.
+  // Has the call wait for the compile work->waiting: true when it is a new one, which the caller
+  // has to begin. Throws std::bad_alloc; the call does not wait then.
+  bool WaitLocked(const std::shared_ptr<CompileCall>& call, Work* work);
+  // The caller has to answer the calls that it takes. Without memory for their list it throws, and
+  // nothing is taken; so does TakeAllLocked.
   Calls TakeLocked(int64_t waiting);
+  // The same into a list that has room.
+  void TakeLocked(HashMap<int64_t, Waiting>::iterator it, Calls* calls);
   // All that wait: for an extend, and for a signature.
   void TakeAllLocked(std::vector<std::shared_ptr<ExtendCall>>* extends, Calls* compiles);
   // Sets the container of variables that belong to the session although their nodes have a shared
@@ -316,10 +332,9 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   const std::shared_ptr<UnderWay> under_way_ = std::make_shared<UnderWay>();
   // Of the work that is under way.
   Graph graph_;
-  SessionGroups groups_{&graph_};                                   // which of its stateful nodes must share a device
-  absl::flat_hash_map<std::string, std::string> stateful_devices_;  // a stateful node stays where it was first put
-  absl::flat_hash_map<std::string, bool>
-      own_names_;  // by shared name: it is the session's own; stays as it was first found
+  SessionGroups groups_{&graph_};                       // which of its stateful nodes must share a device
+  HashMap<std::string, std::string> stateful_devices_;  // a stateful node stays where it was first put
+  HashMap<std::string, bool> own_names_;  // by shared name: it is the session's own; stays as it was first found
 
   mutable std::mutex mu_;
   absl::Status end_;  // what calls are told; OK while the session is open
@@ -328,16 +343,10 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   std::vector<caf::mailbox_element_ptr> held_;  // while there is no actor
   std::deque<Work> queue_;
   bool working_ = false;
-  // Calls that wait for one compile. Others of the key join them; not those that ask for the parts'
-  // graphs.
-  struct Waiting {
-    std::string key;
-    std::map<int64_t, std::shared_ptr<CompileCall>> calls;  // in the order in which they came
-  };
-  absl::flat_hash_map<int64_t, Waiting> waiting_;
+  HashMap<int64_t, Waiting> waiting_;  // by compile
   // Which compile a request waits for, and its place among those calls: by asker and number.
   std::map<std::pair<caf::actor_addr, int64_t>, std::pair<int64_t, int64_t>> requests_;
-  absl::flat_hash_map<std::string, int64_t> joinable_;
+  HashMap<std::string, int64_t> joinable_;
   std::map<int64_t, std::shared_ptr<Registering>> registering_;  // by compile: what workers are asked
   bool lost_ = false;                                            // a worker may work on what nobody waits for
   TaskDirectory tasks_;

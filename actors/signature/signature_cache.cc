@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "actors/signature/signature.h"
+#include "graph/core/hash_map.h"
 
 namespace troupe {
 
@@ -12,18 +13,23 @@ void SignatureCache::Add(const std::string& key, const std::shared_ptr<Signature
   std::lock_guard<std::mutex> adding(adding_);
   if (bound_ > 0 && size() >= bound_) MakeRoom();
   const uint64_t now = time_.fetch_add(2, std::memory_order_relaxed) + 2;
-  for (Replica& r : replicas_) {
-    std::shared_ptr<Signature> counted(signature.get(), [keep = signature](Signature*) {});
-    Entry old;  // goes after the lock
-    std::lock_guard<std::mutex> lock(r.mu);
-    Entry& e = r.map[key];
-    old = std::exchange(e, Entry{std::move(counted), signature->stale_flag(), now});
+  try {
+    for (Replica& r : replicas_) {
+      std::shared_ptr<Signature> counted(signature.get(), [keep = signature](Signature*) {});
+      Entry old;  // goes after the lock
+      std::lock_guard<std::mutex> lock(r.mu);
+      Entry& e = r.map.try_emplace(key, Entry{nullptr, signature->stale_flag(), 0}).first->second;
+      old = std::exchange(e, Entry{std::move(counted), signature->stale_flag(), now});
+    }
+  } catch (...) {
+    RemoveFromAll(signature.get());
+    throw;
   }
 }
 
 // An eighth of them at once, so that looking through all is paid by many.
 void SignatureCache::MakeRoom() {
-  absl::flat_hash_map<std::string, uint64_t> used;
+  HashMap<std::string, uint64_t> used;
   for (Replica& r : replicas_) {
     std::lock_guard<std::mutex> lock(r.mu);
     for (const auto& [key, entry] : r.map) {
@@ -38,6 +44,7 @@ void SignatureCache::MakeRoom() {
   std::nth_element(oldest.begin(), oldest.begin() + static_cast<ptrdiff_t>(going) - 1, oldest.end());
   oldest.resize(going);
   std::vector<std::shared_ptr<Signature>> dead;
+  dead.reserve(kReplicas * oldest.size());
   for (Replica& r : replicas_) {
     std::lock_guard<std::mutex> lock(r.mu);
     for (const auto& [time, key] : oldest) {
@@ -60,6 +67,10 @@ void SignatureCache::Clear() {
 
 void SignatureCache::Remove(const Signature* signature) {
   std::lock_guard<std::mutex> adding(adding_);
+  RemoveFromAll(signature);
+}
+
+void SignatureCache::RemoveFromAll(const Signature* signature) {
   for (Replica& r : replicas_) {
     Entry old;  // goes after the lock
     std::lock_guard<std::mutex> lock(r.mu);

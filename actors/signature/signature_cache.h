@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
+#include "graph/core/hash_map.h"
 
 namespace troupe {
 
@@ -71,7 +71,8 @@ class SignatureCache {
     std::string unused;
     return Find([&](std::string* k) { *k = key; }, &unused);
   }
-  // Adds a signature that was not there. May drop others.
+  // Adds a signature that was not there. May drop others. Throws std::bad_alloc; the signature is
+  // not there then.
   void Add(const std::string& key, const std::shared_ptr<Signature>& signature);
   void Clear();
   void Remove(const Signature* signature);
@@ -86,7 +87,7 @@ class SignatureCache {
   };
   struct alignas(64) Replica {
     mutable std::mutex mu;
-    absl::flat_hash_map<std::string, Entry> map;
+    HashMap<std::string, Entry> map;
     std::string key;  // scratch
   };
   Replica& Mine() {
@@ -95,6 +96,7 @@ class SignatureCache {
     return replicas_[mine % kReplicas];
   }
   void MakeRoom();
+  void RemoveFromAll(const Signature* signature);  // under adding_
 
   const size_t bound_;
   std::mutex adding_;

@@ -313,13 +313,15 @@ void StateActors::Close() {
   {
     std::lock_guard<std::mutex> lock(mu_);
     closed_ = true;
-    all = all_;
+    all.swap(all_);  // takes no memory, and nobody adds to it now
     new_.clear();
   }
   for (const std::weak_ptr<StateSeat>& s : all) {
     if (const std::shared_ptr<StateSeat> seat = s.lock())
       seat->End(Surely([&] { return Aborted("the runtime of ", seat->What(), " has ended"); }));
   }
+  std::lock_guard<std::mutex> lock(mu_);
+  all_.swap(all);
 }
 
 bool StateActors::WaitUntilQuiet(std::chrono::milliseconds at_most) {
@@ -345,12 +347,14 @@ void StateActors::TakeOver(caf::event_based_actor* container) {
 }
 
 void StateActors::TakeNew(caf::event_based_actor* container) {
-  std::vector<std::shared_ptr<StateSeat>> seats;
-  {
-    std::lock_guard<std::mutex> lock(mu_);
-    seats.swap(new_);
-  }
-  for (const std::shared_ptr<StateSeat>& seat : seats) {
+  // One stays in the list until it is watched: if memory runs out, the next container finds it.
+  for (;; TookFirst()) {
+    std::shared_ptr<StateSeat> seat;
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      if (new_.empty()) return;
+      seat = new_.front();
+    }
     caf::actor first = seat->actor();
     if (!first && seat->ended()) continue;
     ChildSpec spec;
@@ -368,9 +372,14 @@ void StateActors::TakeNew(caf::event_based_actor* container) {
     if (!first) first = seat->Spawn();
     if (!first) continue;
     const std::string name = spec.name;
-    children_.Adopt(std::move(spec), std::move(first));
+    children_.Adopt(std::move(spec), first);
     children_.Watch(container, name);
   }
+}
+
+void StateActors::TookFirst() {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (!new_.empty()) new_.pop_front();
 }
 
 void StateActors::OnDown(caf::event_based_actor* container, const caf::down_msg& down) {

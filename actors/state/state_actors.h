@@ -38,6 +38,7 @@
 
 #include <caf/all.hpp>
 #include <chrono>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -74,6 +75,8 @@ class StateActors : public StateHost {
   void StopAll();
 
  private:
+  void TookFirst();  // of new_
+
   caf::actor_system* const system_;
   const std::shared_ptr<Directory> directory_;
   const std::string device_;
@@ -81,7 +84,7 @@ class StateActors : public StateHost {
   const std::unique_ptr<caf::execution_unit> askers_thread_;  // null: the scheduler's
   Children children_;
   std::mutex mu_;  // guards:
-  std::vector<std::shared_ptr<StateSeat>> new_;
+  std::deque<std::shared_ptr<StateSeat>> new_;
   std::vector<std::weak_ptr<StateSeat>> all_;
   size_t sweep_at_ = 16;  // dead entries of all_ are swept when it is so long
   int64_t last_ = 0;

@@ -33,8 +33,8 @@ void Directory::Set(const std::string& name, caf::actor actor, uint64_t incarnat
 }
 void Directory::Lose(const std::string& name, absl::Status why) {
   std::lock_guard<std::mutex> lock(mu_);
-  actors_.erase(name);
   lost_[name] = std::move(why);
+  actors_.erase(name);
 }
 uint64_t Directory::arrivals() const {
   std::lock_guard<std::mutex> lock(mu_);
@@ -84,22 +84,42 @@ size_t Directory::size() const {
   return actors_.size();
 }
 
-void Children::Insert(ChildSpec spec, caf::actor first) {
-  directory_->Set(spec.name, first, 1);
-  std::lock_guard<std::mutex> lock(mu_);
-  const uint64_t number = ++last_;
-  by_name_[spec.name] = number;
-  by_actor_[first.id()] = number;
+void Children::Insert(ChildSpec spec, const caf::actor& first) {
+  const std::string name = spec.name;
   const RestartPolicy policy = spec.policy;
-  children_.emplace(number, Child{std::move(spec), RestartDecision(policy), std::move(first)});
+  std::lock_guard<std::mutex> lock(mu_);
+  const uint64_t number = last_ + 1;
+  const auto before = by_name_.find(name);
+  const uint64_t of_before = before == by_name_.end() ? 0 : before->second;
+  try {
+    children_.emplace(number, Child{std::move(spec), RestartDecision(policy), first});
+    by_actor_.emplace(first.id(), number);
+    by_name_[name] = number;
+    directory_->Set(name, first, 1);
+  } catch (...) {
+    children_.erase(number);
+    by_actor_.erase(first.id());
+    const auto it = by_name_.find(name);
+    if (it != by_name_.end() && of_before == 0)
+      by_name_.erase(it);
+    else if (it != by_name_.end())
+      it->second = of_before;
+    throw;
+  }
+  last_ = number;
 }
 
 void Children::Spawn(caf::actor_system& system, ChildSpec spec) {
-  caf::actor first = spec.spawn(system, 1);
-  Insert(std::move(spec), std::move(first));
+  const caf::actor first = spec.spawn(system, 1);
+  try {
+    Insert(std::move(spec), first);
+  } catch (...) {
+    StopSurely(system, first);
+    throw;
+  }
 }
 
-void Children::Adopt(ChildSpec spec, caf::actor first) { Insert(std::move(spec), std::move(first)); }
+void Children::Adopt(ChildSpec spec, const caf::actor& first) { Insert(std::move(spec), first); }
 
 void Children::Doom(const std::string& name) {
   std::lock_guard<std::mutex> lock(mu_);
@@ -123,8 +143,8 @@ Children::Child* Children::Find(const std::string& name, uint64_t* number) {
 
 void Children::SetActor(uint64_t number, Child* child, caf::actor actor) {
   std::lock_guard<std::mutex> lock(mu_);
-  if (child->actor) by_actor_.erase(child->actor.id());
   if (actor) by_actor_[actor.id()] = number;
+  if (child->actor) by_actor_.erase(child->actor.id());
   child->actor = std::move(actor);
   child->watched_by = 0;
 }
@@ -189,7 +209,13 @@ void Children::Forget(uint64_t number) {
 void Children::Start(caf::event_based_actor* self, uint64_t number, Child* c) {
   caf::actor next = c->spec.spawn(self->system(), c->incarnation);
   if (!next) return Forget(number);
-  SetActor(number, c, next);
+  try {
+    SetActor(number, c, next);
+  } catch (...) {
+    // The next supervisor spawns another.
+    StopSurely(self->system(), next);
+    throw;
+  }
   c->state = State::kWatching;
   Monitor(self, c);
   directory_->Set(c->spec.name, next, c->incarnation);
@@ -240,6 +266,7 @@ size_t Children::size() const {
 }
 
 bool Children::OnDown(caf::event_based_actor* self, const caf::down_msg& down) {
+  const bool normal = !down.reason || down.reason == caf::exit_reason::user_shutdown;
   uint64_t number = 0;
   bool doomed = false;
   {
@@ -255,17 +282,19 @@ bool Children::OnDown(caf::event_based_actor* self, const caf::down_msg& down) {
     Forget(number);
     return true;
   }
-  const bool normal = !down.reason || down.reason == caf::exit_reason::user_shutdown;
-  c.state = State::kStopped;
+  // If memory runs out from here on, the next supervisor goes on.
+  const bool stays_down =
+      c.spec.policy.restart == Restart::kNever || (normal && c.spec.policy.restart != Restart::kAlways);
+  c.state = stays_down ? State::kStopped : State::kBackingOff;
   directory_->Set(c.spec.name, nullptr, ++c.incarnation);
-  if (normal && c.spec.policy.restart != Restart::kAlways) return true;
+  if (normal && stays_down) return true;
   const std::string why = self->system().render(down.reason);
-  const auto delay = c.spec.policy.restart == Restart::kNever ? std::chrono::milliseconds(-1)
-                                                              : c.decision.OnFailure(self->clock().now());
+  const auto delay = stays_down ? std::chrono::milliseconds(-1) : c.decision.OnFailure(self->clock().now());
   // First what others wait for; it happens in a later turn than what hears of the failure here.
   if (delay.count() >= 0) {
-    c.state = State::kBackingOff;
     self->delayed_send(self, delay, restart_child{number});
+  } else {
+    c.state = State::kStopped;
   }
   if (c.spec.failed) c.spec.failed(why);
   if (delay.count() >= 0) return true;

@@ -71,7 +71,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
+#include "graph/core/hash_map.h"
 #include "troupe/status.h"
 
 namespace troupe {
@@ -176,10 +176,12 @@ class Directory {
 class Children {
  public:
   explicit Children(std::shared_ptr<Directory> directory) : directory_(std::move(directory)) {}
-  // Adds a child and spawns it. Its supervisor, which takes over later, hears of its death.
+  // Adds a child and spawns it. Its supervisor, which takes over later, hears of its death. Without
+  // memory it is stopped again, and std::bad_alloc thrown.
   void Spawn(caf::actor_system& system, ChildSpec spec);
-  // Adds a child that runs already. To be followed by add_child to the supervisor.
-  void Adopt(ChildSpec spec, caf::actor first);
+  // Adds a child that runs already. To be followed by add_child to the supervisor. Throws
+  // std::bad_alloc, and then has done nothing.
+  void Adopt(ChildSpec spec, const caf::actor& first);
   // The child is to go. To be followed by remove_child.
   void Doom(const std::string& name);
   // A new supervisor watches all that there are.
@@ -208,7 +210,7 @@ class Children {
     std::function<void()> gone = nullptr;  // called then
     caf::actor_id watched_by = 0;          // the supervisor that monitors `actor`
   };
-  void Insert(ChildSpec spec, caf::actor first);
+  void Insert(ChildSpec spec, const caf::actor& first);
   // Null when there is none. The child stays where it is until the supervisor's turn forgets it.
   Child* Find(uint64_t number);
   Child* Find(const std::string& name, uint64_t* number);
@@ -220,8 +222,8 @@ class Children {
   const std::shared_ptr<Directory> directory_;
   mutable std::mutex mu_;  // guards the maps, and `doomed`; the rest of a child belongs to the supervisor's turn
   std::map<uint64_t, Child> children_;  // in the order in which they came
-  absl::flat_hash_map<std::string, uint64_t> by_name_;
-  absl::flat_hash_map<caf::actor_id, uint64_t> by_actor_;
+  HashMap<std::string, uint64_t> by_name_;
+  HashMap<caf::actor_id, uint64_t> by_actor_;
   uint64_t last_ = 0;
 };
 

@@ -14,6 +14,7 @@
 #include <climits>
 #include <set>
 
+#include "graph/ir/on_arena.h"
 #include "troupe/files.h"
 #include "troupe/import_export.h"
 #include "troupe/proto/meta_graph.pb.h"
@@ -161,7 +162,8 @@ absl::StatusOr<Saver> ReadMetaGraph(const std::string& path, Graph* graph) {
   if (bytes.size() > static_cast<size_t>(INT_MAX)) {
     return InvalidArgument(path, ": it has ", bytes.size(), " bytes; a MetaGraphDef has at most 2 GiB");
   }
-  proto::MetaGraphDef meta;
+  OnArena<proto::MetaGraphDef> on_arena;
+  proto::MetaGraphDef& meta = *on_arena;
   const google::protobuf::LogSilencer silence;
   if (!meta.ParseFromString(bytes) || !meta.has_graph_def()) {
     // In text form, as examples have it.

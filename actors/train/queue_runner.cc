@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "actors/runtime/runtime_impl.h"
+#include "actors/threads/no_memory.h"
 #include "actors/watch/step_watch.h"
 #include "actors/train/coordinator_impl.h"
 #include "actors/train/runner_machine.h"
@@ -41,7 +42,7 @@ class Runner : public std::enable_shared_from_this<Runner> {
     when_stopped_ = std::make_shared<CoordinatorRequest>(CoordinatorRequest::Kind::kWaitStopped);
     when_stopped_->WhenAnswered([self = shared_from_this()] {
       // Of a runtime that has ended, or a coordinator that went without a word.
-      self->Tell(std::make_shared<RunnerRequest>(Kind::kStop), 0);
+      self->Tell(Kind::kStop, absl::OkStatus(), 0);
     });
     coordinator_->Ask(when_stopped_);
     for (size_t i = 0; i < enqueue_.size(); ++i) Enqueue(i);
@@ -66,13 +67,21 @@ class Runner : public std::enable_shared_from_this<Runner> {
     // An enqueue waits for room as long as it takes, whatever time the session's other steps have.
     RunOptions without_deadline;
     without_deadline.timeout_ms = -1;
-    op.RunAsync(without_deadline, {}, [self = shared_from_this(), ended, i](absl::Status s, std::vector<Tensor>) {
-      self->Tell(std::make_shared<RunnerRequest>(ended, std::move(s)), i);
+    RunCallback done;
+    UntilMemoryAllows([&] {
+      done = [self = shared_from_this(), ended, i](const absl::Status& s, const std::vector<Tensor>&) {
+        self->Tell(ended, s, i);
+      };
     });
+    op.RunAsync(without_deadline, {}, std::move(done));
   }
-  void Tell(const std::shared_ptr<RunnerRequest>& request, size_t i) {
-    request->WhenAnswered([self = shared_from_this(), r = request.get(), i] { self->Do(*r, i); });
-    mailbox_->Send({StateLetter::Kind::kAsk, request});
+  // A step that nobody hears the end of would be waited for at the end of all.
+  void Tell(Kind kind, const absl::Status& ended, size_t i) {
+    UntilMemoryAllows([&] {
+      const auto request = std::make_shared<RunnerRequest>(kind, ended);
+      request->WhenAnswered([self = shared_from_this(), r = request.get(), i] { self->Do(*r, i); });
+      mailbox_->Send({StateLetter::Kind::kAsk, request});
+    });
   }
   // What the machine asks for.
   struct Next {
@@ -85,10 +94,12 @@ class Runner : public std::enable_shared_from_this<Runner> {
     if (r.failure.ok()) return Do(next, i);
     // When the coordinator knows it: a step that finds the queue cancelled asks there for the
     // cause, and would take it for the end of the input. Its actor may be down.
-    const auto stop = std::make_shared<CoordinatorRequest>(CoordinatorRequest::Kind::kStop);
-    stop->why = r.failure;
-    stop->WhenAnswered([self = shared_from_this(), next, i] { self->Do(next, i); });
-    coordinator_->Ask(stop);
+    UntilMemoryAllows([&] {
+      const auto stop = std::make_shared<CoordinatorRequest>(CoordinatorRequest::Kind::kStop);
+      stop->why = r.failure;
+      stop->WhenAnswered([self = shared_from_this(), next, i] { self->Do(next, i); });
+      coordinator_->Ask(stop);
+    });
   }
   void Do(const Next& next, size_t i) {
     if (next.again) Enqueue(i);
@@ -97,15 +108,16 @@ class Runner : public std::enable_shared_from_this<Runner> {
     if (next.leave) Leave();
   }
   void RunIfAny(const Callable& op, Kind ended, std::chrono::milliseconds pause) {
-    if (!op.valid()) return Tell(std::make_shared<RunnerRequest>(ended), 0);
+    if (!op.valid()) return Tell(ended, absl::OkStatus(), 0);
     if (pause.count() == 0) return Run(op, ended, 0);
     // Rare: the step was cut off by a death. A runner has no thread that could wait.
-    watch_->Add(std::make_shared<Retry>(shared_from_this(), op, ended), watch_->Now() + pause);
+    UntilMemoryAllows(
+        [&] { watch_->Add(std::make_shared<Retry>(shared_from_this(), op, ended), watch_->Now() + pause); });
   }
   void Leave() {
     // What was given to the coordinator keeps this object alive.
-    coordinator_->Withdraw(when_stopped_);
-    coordinator_->Leave(member_);
+    UntilMemoryAllows([&] { coordinator_->Withdraw(when_stopped_); });
+    UntilMemoryAllows([&] { coordinator_->Leave(member_); });
   }
 
   const std::shared_ptr<Coordinator::Impl> coordinator_;

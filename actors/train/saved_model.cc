@@ -10,6 +10,7 @@
 
 #include "actors/train/meta_graph.h"
 #include "actors/train/model_needs.h"
+#include "graph/ir/on_arena.h"
 #include "troupe/files.h"
 #include "troupe/import_export.h"
 #include "troupe/proto/meta_graph.pb.h"
@@ -84,7 +85,7 @@ absl::Status ReadTensors(const Graph& graph, const google::protobuf::Map<std::st
 }
 
 // The file of the folder, and what is in it.
-absl::StatusOr<proto::SavedModel> ReadFile(const std::string& folder, std::string* path) {
+absl::Status ReadFile(const std::string& folder, std::string* path, proto::SavedModel* model) {
   *path = files::Join(folder, kFile);
   const std::string text_path = files::Join(folder, kTextFile);
   const bool text = !files::Exists(*path) && files::Exists(text_path);
@@ -93,13 +94,12 @@ absl::StatusOr<proto::SavedModel> ReadFile(const std::string& folder, std::strin
   if (bytes.size() > static_cast<size_t>(INT_MAX)) {
     return InvalidArgument(*path, ": it has ", bytes.size(), " bytes; a SavedModel has at most 2 GiB");
   }
-  proto::SavedModel model;
   const google::protobuf::LogSilencer silence;
   google::protobuf::TextFormat::Parser parser;
   parser.SetRecursionLimit(100);
-  const bool parsed = text ? parser.ParseFromString(bytes, &model) : model.ParseFromString(bytes);
-  if (!parsed || model.meta_graphs().empty()) return DataLoss(*path, ": it is no SavedModel, or a damaged one");
-  return model;
+  const bool parsed = text ? parser.ParseFromString(bytes, model) : model->ParseFromString(bytes);
+  if (!parsed || model->meta_graphs().empty()) return DataLoss(*path, ": it is no SavedModel, or a damaged one");
+  return absl::OkStatus();
 }
 
 std::string InitOpOf(const proto::MetaGraphDef& meta) {
@@ -219,7 +219,9 @@ absl::StatusOr<SavedModel> ReadSavedModel(const std::string& folder, Graph* grap
   if (graph == nullptr) return InvalidArgument(folder, ": ReadSavedModel is given no graph to read it into");
   if (folder.empty()) return InvalidArgument("ReadSavedModel is given no folder");
   std::string path;
-  TROUPE_ASSIGN_OR_RETURN(const proto::SavedModel file, ReadFile(folder, &path));
+  OnArena<proto::SavedModel> on_arena;
+  TROUPE_RETURN_IF_ERROR(ReadFile(folder, &path, on_arena.get()));
+  const proto::SavedModel& file = *on_arena;
   const std::set<std::string> wanted(tags.begin(), tags.end());
   const proto::MetaGraphDef* meta = nullptr;
   std::string there;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/ir/on_arena.h"
 #include "troupe/graph.h"
 #include "troupe/import_export.h"
 #include "troupe/proto/graph.pb.h"
@@ -67,7 +68,8 @@ bool ToBytes(const proto::GraphDef& def, std::string* bytes) {
 }
 
 caf::error WriteGraph(caf::serializer& f, const Graph& graph, Placement placement) {
-  proto::GraphDef def;
+  OnArena<proto::GraphDef> on_arena;
+  proto::GraphDef& def = *on_arena;
   ExportGraphDef(graph, &def);
   if (placement == Placement::kDone) {
     for (proto::NodeDef& node : *def.mutable_node()) node.mutable_attr()->erase("_class");
@@ -82,7 +84,8 @@ caf::error ReadGraph(caf::deserializer& f, Graph* graph) {
   Locations locations;
   if (caf::error e = f(bytes, locations.files, locations.places)) return e;
   const google::protobuf::LogSilencer quiet;  // the error tells
-  proto::GraphDef def;
+  OnArena<proto::GraphDef> on_arena;
+  proto::GraphDef& def = *on_arena;
   if (!def.ParseFromString(bytes)) return caf::sec::invalid_argument;
   if (const auto s = ImportGraphDef(def, {}, graph); !s.ok())
     return caf::make_error(caf::sec::invalid_argument, std::string(s.status().message()));

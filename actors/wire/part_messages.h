@@ -35,10 +35,10 @@
 #include <variant>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "actors/wire/iteration_path.h"
 #include "actors/wire/step_report.h"
 #include "actors/wire/wire.h"
+#include "graph/core/hash_map.h"
 #include "troupe/resource_container.h"
 
 namespace troupe {
@@ -189,7 +189,7 @@ class EdgeTable {
   static absl::Status Outdated(const Edge& edge, uint64_t incarnation);
 
   std::vector<Edge> edges_;
-  absl::flat_hash_map<std::string, uint32_t> numbers_;
+  HashMap<std::string, uint32_t> numbers_;
 };
 
 // The one way from part to part, from the step to its parts and from them to the step. Senders make

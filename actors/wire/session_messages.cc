@@ -5,6 +5,7 @@
 #include <string>
 
 #include "actors/wire/graph_bytes.h"
+#include "graph/ir/on_arena.h"
 #include "troupe/graph.h"
 #include "troupe/proto/graph.pb.h"
 
@@ -29,10 +30,10 @@ caf::error inspect(caf::deserializer& f, extend_request& x) {
   if (has_def) {
     std::string bytes;
     if (caf::error e = f(bytes)) return e;
-    auto def = std::make_shared<proto::GraphDef>();
+    const std::shared_ptr<proto::GraphDef> def = OnArena<proto::GraphDef>::Share();
     const google::protobuf::LogSilencer quiet;  // the error tells
     if (!def->ParseFromString(bytes)) return caf::sec::invalid_argument;
-    x.def = std::move(def);
+    x.def = def;
   }
   if (caf::error e = f(has_graph)) return e;
   if (!has_graph) return caf::none;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "graph/core/guarded.h"
+#include "graph/core/hash_map.h"
 #include "troupe/node_builder.h"
 
 namespace troupe::internal {
@@ -76,7 +77,7 @@ ControlFlowContext* ContextOf(ScopeShared& shared, const Node* node) {
   if (const auto it = shared.contexts.find(node); it != shared.contexts.end()) return it->second;
   // Depth first through nodes that no scope built; back edges are simply not known yet.
   std::vector<const Node*> stack{node};
-  absl::flat_hash_set<const Node*> seen{node};
+  HashSet<const Node*> seen{node};
   while (!stack.empty()) {
     const Node* n = stack.back();
     const size_t before = stack.size();

@@ -29,8 +29,8 @@
 #include <string_view>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "graph/api/scope_state.h"
+#include "graph/core/hash_map.h"
 
 namespace troupe {
 
@@ -53,9 +53,9 @@ class ControlFlowContext {
   bool closed = false;
 
   // The values that stand for outer values in this context.
-  absl::flat_hash_map<NodeOut, NodeOut> external;
+  HashMap<NodeOut, NodeOut> external;
   // Stand-ins in this loop for outer nodes that are control inputs.
-  absl::flat_hash_map<const Node*, Node*> external_controls;
+  HashMap<const Node*, Node*> external_controls;
 
   // The innermost loop: this or an enclosing one; null outside of loops.
   const ControlFlowContext* Loop() const {

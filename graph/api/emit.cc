@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "graph/api/control_context.h"
+#include "graph/core/hash_map.h"
 #include "troupe/node_builder.h"
 
 namespace troupe {
@@ -111,7 +112,7 @@ class Emitter {
     if (state_.context != nullptr && state_.context->Loop() != nullptr) return absl::OkStatus();
     // Backwards, with the number of loops that were left on the way.
     std::vector<std::pair<const Node*, int>> stack;
-    absl::flat_hash_set<const Node*> seen;
+    HashSet<const Node*> seen;
     const auto visit = [&](const Node* n, int left) {
       if (seen.insert(n).second) stack.emplace_back(n, left + (n->IsExit() ? 1 : 0));
     };

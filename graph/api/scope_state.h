@@ -13,8 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
+#include "graph/core/hash_map.h"
 #include "troupe/scope.h"
 #include "troupe/shape_inference.h"
 
@@ -30,10 +29,10 @@ struct ScopeShared {
   ShapeRefiner refiner;
   int refined = 2;  // nodes with smaller ids are known to the refiner
   absl::Status status;
-  absl::flat_hash_map<std::string, int> counters;  // base name -> next suffix to try
-  absl::flat_hash_set<std::string> scope_names;    // prefixes in use, without '/'
+  HashMap<std::string, int> counters;  // base name -> next suffix to try
+  HashSet<std::string> scope_names;    // prefixes in use, without '/'
   // The loop or branch of nodes that were built through scopes; see control_context.h.
-  absl::flat_hash_map<const Node*, ControlFlowContext*> contexts;
+  HashMap<const Node*, ControlFlowContext*> contexts;
   std::vector<std::shared_ptr<ControlFlowContext>> all_contexts;
   // The scopes of the functions of While and Cond that are running now; operators build in the last
   // one.

@@ -5,6 +5,7 @@
 
 #include "graph/autodiff/grad_context.h"
 #include "graph/core/guarded.h"
+#include "graph/core/hash_map.h"
 
 namespace troupe::autodiff {
 namespace {
@@ -66,7 +67,7 @@ void Backprop::ChoosePrefix() {
   // The parts of names at the depth of ours that begin as ours does; and what tells the gradient
   // arrays of one call from those of another, which are called as their call was before it was
   // imported under another name.
-  absl::flat_hash_set<std::string> taken;
+  HashSet<std::string> taken;
   for (const Node* n : forward_.order()) {
     const std::string_view name = n->name();
     if (name.starts_with(options_.name)) taken.emplace(name.substr(0, name.find('/', options_.name.size())));
@@ -359,8 +360,8 @@ class Backprop::RegionOrder {
   const Backprop& b_;
   const LoopFrame* const region_;
   std::deque<Unit> units_;
-  absl::flat_hash_map<const Node*, int> of_node_;
-  absl::flat_hash_map<const LoopFrame*, int> of_loop_;
+  HashMap<const Node*, int> of_node_;
+  HashMap<const LoopFrame*, int> of_loop_;
   std::vector<Unit*> ready_;
   size_t done_ = 0;
 };

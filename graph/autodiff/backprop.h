@@ -17,9 +17,8 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "graph/autodiff/forward_graph.h"
+#include "graph/core/hash_map.h"
 #include "troupe/gradient_function.h"
 #include "troupe/gradients.h"
 #include "troupe/slices_mark.h"
@@ -182,19 +181,19 @@ class Backprop {
   std::string prefix_;
   const Node* current_ = nullptr;  // the forward node that is being processed
   LoopFrame* base_ = nullptr;
-  absl::flat_hash_set<NodeOut> stops_, xs_;
+  HashSet<NodeOut> stops_, xs_;
   std::vector<char> relevant_;
-  absl::flat_hash_map<const LoopFrame*, std::vector<Node*>> relevant_in_;  // by frame, in the graph's order
-  absl::flat_hash_map<NodeOut, std::vector<NodeOut>> grads_;
-  absl::flat_hash_map<NodeOut, Node*> anchors_;
-  absl::flat_hash_map<NodeOut, NodeOut> shapes_;  // Shape nodes in forward frames
-  mutable absl::flat_hash_map<NodeOut, bool> invariant_;
+  HashMap<const LoopFrame*, std::vector<Node*>> relevant_in_;  // by frame, in the graph's order
+  HashMap<NodeOut, std::vector<NodeOut>> grads_;
+  HashMap<NodeOut, Node*> anchors_;
+  HashMap<NodeOut, NodeOut> shapes_;  // Shape nodes in forward frames
+  mutable HashMap<NodeOut, bool> invariant_;
   std::vector<Stack> stacks_;
-  absl::flat_hash_map<const Node*, int> stack_of_;  // by push and pop
+  HashMap<const Node*, int> stack_of_;  // by push and pop
   // By loop: those that push what it pops, and those that pop what it pushes; they are neither
   // around it nor in it.
-  absl::flat_hash_map<const LoopFrame*, std::vector<const LoopFrame*>> pops_from_, popped_by_;
-  absl::flat_hash_map<const LoopFrame*, LoopFrame*> backward_of_;  // the loop that was last built for a forward loop
+  HashMap<const LoopFrame*, std::vector<const LoopFrame*>> pops_from_, popped_by_;
+  HashMap<const LoopFrame*, LoopFrame*> backward_of_;  // the loop that was last built for a forward loop
 };
 
 }  // namespace troupe::autodiff

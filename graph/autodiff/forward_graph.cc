@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/core/hash_map.h"
 #include "graph/ir/frames.h"
 
 namespace troupe::autodiff {
@@ -38,7 +39,7 @@ absl::Status ForwardGraph::FindFrames() {
   std::vector<FrameInfo> info;
   TROUPE_RETURN_IF_ERROR(BuildFrameInfo(*graph_, &info));
   frames_.emplace_back();
-  absl::flat_hash_map<std::string, LoopFrame*> by_name{{"", &frames_.front()}};
+  HashMap<std::string, LoopFrame*> by_name{{"", &frames_.front()}};
   for (Node* n : order_) {
     const std::string& name = info[n->id()].frame_name;
     if (by_name.contains(name)) continue;

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
+#include "graph/core/hash_map.h"
 #include "troupe/graph.h"
 #include "troupe/shape_inference.h"
 
@@ -56,8 +56,8 @@ struct LoopFrame {
   Node* forward_index = nullptr;  // the forward counter's increment: pushes come after it
   Node* forward_next = nullptr;   // its NextIteration: waits for `pushes_done`
   Node* pushes_done = nullptr;
-  absl::flat_hash_map<NodeOut, NodeOut> values;  // forward values as seen here
-  absl::flat_hash_map<int, Node*> gates;         // by guard
+  HashMap<NodeOut, NodeOut> values;  // forward values as seen here
+  HashMap<int, Node*> gates;         // by guard
 };
 
 struct GuardItem {
@@ -126,7 +126,7 @@ class ForwardGraph {
   std::vector<std::vector<GuardItem>> guards_;
   bool too_deep_ = false;  // a guard has more items than can be kept for each node
   std::map<std::vector<std::pair<int, int>>, int> guard_ids_;
-  absl::flat_hash_map<const Node*, std::pair<LoopFrame*, int>> vars_;
+  HashMap<const Node*, std::pair<LoopFrame*, int>> vars_;
   std::unique_ptr<ShapeRefiner> shapes_;
 };
 

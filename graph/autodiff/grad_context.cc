@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "graph/core/hash_map.h"
+
 namespace troupe::autodiff {
 
 NodeOut GradContext::Grad(int i) {
@@ -49,7 +51,7 @@ void GradContext::Finish(const std::vector<bool>& needed) {
 }
 
 void GradContext::Prune() {
-  absl::flat_hash_set<const Node*> used;
+  HashSet<const Node*> used;
   for (NodeOut g : grads_) {
     if (g.valid()) used.insert(g.node);
   }

@@ -6,6 +6,7 @@
 // is left holds in every iteration, by induction. Known shapes save the gradient from pushing
 // shapes on stacks.
 #include "graph/autodiff/forward_graph.h"
+#include "graph/core/hash_map.h"
 
 namespace troupe::autodiff {
 namespace {
@@ -23,10 +24,10 @@ PartialTensorShape Generalize(const PartialTensorShape& a, const PartialTensorSh
 }  // namespace
 
 void ForwardGraph::InferShapes() {
-  absl::flat_hash_map<const Node*, PartialTensorShape> limit;  // by the variable's Merge
+  HashMap<const Node*, PartialTensorShape> limit;  // by the variable's Merge
   for (;;) {
     shapes_ = std::make_unique<ShapeRefiner>(graph_);
-    absl::flat_hash_map<const Node*, PartialTensorShape> assumed;
+    HashMap<const Node*, PartialTensorShape> assumed;
     for (const Node* n : order_) {
       // Refused shapes are reported when the graph is run; here they only mean that nothing is
       // known.

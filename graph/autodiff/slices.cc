@@ -5,6 +5,7 @@
 // of a loop at all), slices without rows take the place of zeros. Their shape must be known for
 // that; a table of unknown shape has a dense gradient there.
 #include "graph/autodiff/backprop.h"
+#include "graph/core/hash_map.h"
 
 namespace troupe::autodiff {
 
@@ -128,7 +129,7 @@ bool Backprop::AccumulateSlices(Node* enter, NodeOut grad, LoopFrame* backward, 
 }
 
 void Backprop::RemoveUnusedSums(const std::vector<NodeOut>& results, int before) {
-  absl::flat_hash_set<const Node*> kept;
+  HashSet<const Node*> kept;
   for (NodeOut r : results) {
     if (r.valid()) kept.insert(r.node);
   }

@@ -20,6 +20,7 @@
 #include <algorithm>
 
 #include "graph/autodiff/backprop.h"
+#include "graph/core/hash_map.h"
 
 namespace troupe::autodiff {
 namespace {
@@ -43,7 +44,7 @@ bool Inside(const LoopFrame* inner, const LoopFrame* outer) {
 }  // namespace
 
 void Backprop::FindStacks() {
-  absl::flat_hash_map<const Node*, int> by_maker;
+  HashMap<const Node*, int> by_maker;
   for (Node* n : forward_.order()) {
     const bool push = n->op().Has(OpTrait::kStackPush);
     if (!push && !n->op().Has(OpTrait::kStackPop)) continue;

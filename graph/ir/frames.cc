@@ -2,6 +2,8 @@
 
 #include <deque>
 
+#include "graph/core/hash_map.h"
+
 namespace troupe {
 namespace {
 
@@ -84,7 +86,7 @@ class FrameFinder {
       const Node* enter = nullptr;
       const Node* loop_cond = nullptr;
     };
-    absl::flat_hash_map<std::string, Frame> frames;
+    HashMap<std::string, Frame> frames;
     for (int id = 0; id < graph_.num_node_ids(); ++id) {
       const Node* n = graph_.node(id);
       if (n == nullptr || info_[id].frame == nullptr) continue;

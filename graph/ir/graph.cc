@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "absl/container/flat_hash_set.h"
+#include "graph/core/hash_map.h"
 
 namespace troupe {
 namespace {
@@ -341,7 +341,7 @@ absl::StatusOr<std::vector<Node*>> Graph::TopologicalOrder() const {
   for (Node* m : nodes_) {
     if (m != nullptr && missing[m->id_] > 0) n = m;
   }
-  absl::flat_hash_set<const Node*> seen;
+  HashSet<const Node*> seen;
   while (seen.insert(n).second) {
     for (const Edge* e : n->in_edges_) {
       if (missing[e->src->id_] > 0 && !e->src->IsNextIteration()) {

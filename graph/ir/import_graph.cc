@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "graph/core/hash_map.h"
 #include "graph/ir/unknown_ops.h"
 #include "troupe/proto/function.pb.h"
 #include "troupe/proto/graph.pb.h"
@@ -53,7 +54,7 @@ absl::Status GraphImporter::FindOps() {
     const OpDef* op = nullptr;
     std::shared_ptr<const OpDef> unknown;
   };
-  absl::flat_hash_map<std::string_view, Known> known;
+  HashMap<std::string_view, Known> known;
   std::vector<std::pair<std::string, std::string>> refused;
   for (int i = 0; i < def_.node_size(); ++i) {
     const std::string& name = def_.node(i).op();
@@ -104,7 +105,7 @@ absl::Status GraphImporter::NameNodes() {
     if (absl::Status s = CheckNodeName(options_.prefix); !s.ok()) return Annotate(s, "the import's prefix");
   }
   if (prefix.empty() && graph_->num_nodes() == 2) return absl::OkStatus();
-  absl::flat_hash_map<std::string, int> taken;  // names given by uniquifying
+  HashMap<std::string, int> taken;  // names given by uniquifying
   for (int i = 0; i < def_.node_size(); ++i) {
     std::string name = prefix + def_.node(i).name();
     const auto is_taken = [&](const std::string& n) {
@@ -274,7 +275,7 @@ absl::Status GraphImporter::MergeLibrary() {
     return absl::OkStatus();
   }
   auto merged = std::make_shared<proto::FunctionDefLibrary>(*graph_->library());
-  absl::flat_hash_map<std::string_view, const proto::FunctionDef*> old;
+  HashMap<std::string_view, const proto::FunctionDef*> old;
   for (const proto::FunctionDef& f : graph_->library()->function()) old[f.signature().name()] = &f;
   for (const proto::FunctionDef& f : def_.library().function()) {
     const auto it = old.find(f.signature().name());
@@ -354,7 +355,7 @@ absl::StatusOr<ImportResult> ImportGraphDef(const proto::GraphDef& def, const Im
 }
 
 std::vector<std::string> UnknownOps(const proto::GraphDef& def, const OpRegistry& ops) {
-  absl::flat_hash_map<std::string_view, bool> seen;
+  HashMap<std::string_view, bool> seen;
   std::vector<std::string> unknown;
   for (const proto::NodeDef& n : def.node()) {
     if (seen.try_emplace(n.op(), true).second && ops.Find(n.op()) == nullptr) unknown.push_back(n.op());

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
+#include "graph/core/hash_map.h"
 #include "absl/types/span.h"
 #include "troupe/import_export.h"
 
@@ -80,10 +80,10 @@ class GraphImporter {
   Graph* graph_;
   std::vector<Pending> pending_;
   std::vector<Input> inputs_;  // of all nodes, one after the other
-  absl::flat_hash_map<std::string_view, int> by_name_;
+  HashMap<std::string_view, int> by_name_;
   std::vector<Node*> roots_wait_for_;
   std::vector<Input> returned_;
-  absl::flat_hash_map<Node*, std::vector<DType>> grown_;  // outputs of the graph's nodes of unknown ops
+  HashMap<Node*, std::vector<DType>> grown_;  // outputs of the graph's nodes of unknown ops
   std::shared_ptr<const proto::FunctionDefLibrary> library_;
   int64_t num_outputs_ = 0;
   bool has_unknown_ = false;

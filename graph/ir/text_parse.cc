@@ -1,6 +1,7 @@
 #include <deque>
 #include <limits>
 
+#include "graph/core/hash_map.h"
 #include "graph/ir/text_form.h"
 #include "graph/ir/text_value.h"
 #include "troupe/import_export.h"
@@ -197,7 +198,7 @@ class LineTypes {
 
   std::vector<Line>& lines_;
   const Graph& graph_;
-  absl::flat_hash_map<std::string_view, int> by_name_;
+  HashMap<std::string_view, int> by_name_;
   std::vector<std::vector<int>> consumers_;
   std::deque<int> ready_, partly_;
 };

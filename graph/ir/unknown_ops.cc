@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "absl/container/flat_hash_set.h"
+#include "graph/core/hash_map.h"
 #include "troupe/import_export.h"
 #include "troupe/proto/function.pb.h"
 #include "troupe/registration.h"
@@ -35,7 +35,7 @@ std::shared_ptr<const OpDef> UnknownOp(std::string_view name) {
 
 std::vector<DType> OutputsSoFar(const Node& node) {
   std::vector<DType> types = node.output_types();
-  absl::flat_hash_set<int> taken;
+  HashSet<int> taken;
   for (const Edge* e : node.out_edges()) taken.insert(e->src_output);
   for (size_t k = 0; k < types.size(); ++k) {
     if (types[k] == DType::kVariant && !taken.contains(static_cast<int>(k))) types[k] = DType::kInvalid;
@@ -47,7 +47,7 @@ absl::Status UnknownOpsError(std::string_view whose, const std::vector<std::pair
                              const proto::FunctionDefLibrary* library) {
   std::map<std::string_view, std::string_view> example;
   for (const auto& [op, node] : nodes) example.try_emplace(op, node);
-  absl::flat_hash_set<std::string_view> functions;
+  HashSet<std::string_view> functions;
   if (library != nullptr) {
     for (const proto::FunctionDef& f : library->function()) functions.insert(f.signature().name());
   }

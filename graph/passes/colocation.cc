@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "graph/core/hash_map.h"
+
 namespace troupe {
 namespace {
 
@@ -80,7 +82,7 @@ absl::Status ColocationGroups::AddNodes(const Graph& graph) {
 }
 
 absl::Status ColocationGroups::TieNodes(const Graph& graph) {
-  absl::flat_hash_map<std::string, const Node*> classes;
+  HashMap<std::string, const Node*> classes;
   WantedCheck wanted(options_.wanted);
   for (const Node* n : graph.op_nodes()) {
     TROUPE_RETURN_IF_ERROR(wanted());
@@ -168,7 +170,7 @@ bool ColocationGroups::AnyMatches(const DeviceName& request, uint64_t types) con
 
 void ColocationGroups::FollowSession(const Graph& graph) {
   const SessionGroups& session = *options_.session;
-  absl::flat_hash_map<int, const Node*> first_of;
+  HashMap<int, const Node*> first_of;
   std::vector<std::pair<int, const Node*>> tied;
   for (const Node* n : graph.op_nodes()) {
     if (!n->op().stateful()) continue;

@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
+#include "graph/core/hash_map.h"
 #include "graph/passes/session_groups.h"
 #include "graph/passes/still_wanted.h"
 
@@ -32,7 +32,7 @@ struct ColocationOptions {
   const SessionGroups* session = nullptr;
   StillWanted wanted = nullptr;
   // Nodes (by name) that have a device for good. Overrides what they ask for.
-  const absl::flat_hash_map<std::string, std::string>* fixed = nullptr;
+  const HashMap<std::string, std::string>* fixed = nullptr;
 };
 
 class ColocationGroups {
@@ -79,7 +79,7 @@ class ColocationGroups {
   std::vector<Group> groups_;        // by root id
   // Most groups have the same few sets.
   std::vector<std::vector<int>> feasible_sets_;
-  absl::flat_hash_map<std::string, int> feasible_by_key_;
+  HashMap<std::string, int> feasible_by_key_;
   // The set of the groups that ask for nothing, on one type of device: nearly all groups of most
   // graphs.
   int feasible_of_plain_ = -1;

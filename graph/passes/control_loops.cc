@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/core/hash_map.h"
 #include "graph/passes/reference_reads.h"
 #include "troupe/tensor.h"
 
@@ -43,7 +44,7 @@ absl::Status Colocate(const Graph& graph) {
 absl::Status SplitConstantEnters(Graph* graph) {
   for (Node* n : graph->op_nodes()) {
     if (!n->IsEnter() || PassesReference(*n) || !n->Attr<bool>("is_constant").value_or(false)) continue;
-    absl::flat_hash_map<std::string, Node*> copies{{n->assigned_device(), n}};
+    HashMap<std::string, Node*> copies{{n->assigned_device(), n}};
     const EdgeList edges = n->out_edges();
     for (const Edge* e : edges) {
       if (e->IsControl()) continue;
@@ -78,7 +79,7 @@ absl::StatusOr<ControlLoops> ControlLoops::Add(Graph* graph) {
   TROUPE_RETURN_IF_ERROR(ReadReferencesAtHome(graph));
   TROUPE_RETURN_IF_ERROR(BuildFrameInfo(*graph, &loops.info_));
   nodes = graph->op_nodes();
-  absl::flat_hash_set<std::string> iterating;  // LoopKeys
+  HashSet<std::string> iterating;  // LoopKeys
   for (Node* n : nodes) {
     const std::string& frame = loops.info_[n->id()].frame_name;
     if (frame.empty()) continue;
@@ -109,7 +110,7 @@ absl::StatusOr<ControlLoops> ControlLoops::Add(Graph* graph) {
 absl::Status ControlLoops::FindFirstOnly() {
   TROUPE_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph_->TopologicalOrder());
   first_only_.assign(info_.size(), false);
-  absl::flat_hash_map<std::string, bool> entered_once;  // by frame name: its Enters run in the first iteration only
+  HashMap<std::string, bool> entered_once;  // by frame name: its Enters run in the first iteration only
   for (const Node* n : order) {
     if (!n->IsOp() || info_[n->id()].frame_name.empty()) continue;
     bool any = false;

@@ -22,7 +22,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
+#include "graph/core/hash_map.h"
 #include "graph/ir/frames.h"
 
 namespace troupe {
@@ -54,11 +54,11 @@ class ControlLoops {
   absl::StatusOr<Loop> MakeLoop(const Node& enter, Node* loop_cond, const std::string& device);
 
   Graph* graph_;
-  std::vector<FrameInfo> info_;                           // of the nodes before loops were added
-  std::vector<char> first_only_;                          // of the same, within the frame in which their tokens travel
-  absl::flat_hash_map<std::string, Node*> loop_conds_;    // by frame name
-  absl::flat_hash_map<std::string, const Node*> enters_;  // by frame name
-  absl::flat_hash_map<std::string, Loop> loops_;          // by frame name and device
+  std::vector<FrameInfo> info_;               // of the nodes before loops were added
+  std::vector<char> first_only_;              // of the same, within the frame in which their tokens travel
+  HashMap<std::string, Node*> loop_conds_;    // by frame name
+  HashMap<std::string, const Node*> enters_;  // by frame name
+  HashMap<std::string, Loop> loops_;          // by frame name and device
 };
 
 }  // namespace troupe

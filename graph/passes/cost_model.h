@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
-#include "absl/container/flat_hash_map.h"
 #include "graph/core/device_name.h"
+#include "graph/core/hash_map.h"
 #include "graph/passes/still_wanted.h"
 #include "troupe/graph.h"
 #include "troupe/shape_inference.h"
@@ -31,7 +31,7 @@ struct CostModelOptions {
   double bytes_per_ns = 4;       // of inputs read and outputs written by a CPU's kernel
   int64_t unknown_bytes = 4096;  // of a tensor whose shape is not known
   // How many times faster than a CPU a device of this type runs.
-  absl::flat_hash_map<std::string, double> speed = {{"GPU", 20.0}};
+  HashMap<std::string, double> speed = {{"GPU", 20.0}};
 };
 
 class CostModel {
@@ -53,7 +53,7 @@ class CostModel {
 
  private:
   CostModelOptions options_;
-  absl::flat_hash_map<std::string, double> measured_;  // "name", or "name;TYPE"
+  HashMap<std::string, double> measured_;  // "name", or "name;TYPE"
   const Graph* graph_ = nullptr;
   std::shared_ptr<const ShapeRefiner> shapes_;
 };

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "absl/container/flat_hash_set.h"
+#include "graph/core/hash_map.h"
 #include "absl/container/inlined_vector.h"
 #include "absl/hash/hash.h"
 
@@ -128,8 +128,8 @@ class Merger {
   }
 
   Graph* graph_;
-  absl::flat_hash_set<int> known_;  // nodes whose control edges are in edges_
-  absl::flat_hash_set<std::pair<int, int>> edges_;
+  HashSet<int> known_;  // nodes whose control edges are in edges_
+  HashSet<std::pair<int, int>> edges_;
 };
 
 }  // namespace
@@ -138,7 +138,7 @@ absl::StatusOr<int> EliminateCommonSubexpressions(Graph* graph, StillWanted want
   WantedCheck check(wanted);
   Merger merger(graph);
   TROUPE_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph->TopologicalOrder());
-  absl::flat_hash_map<size_t, absl::InlinedVector<Node*, 1>> seen;
+  HashMap<size_t, absl::InlinedVector<Node*, 1>> seen;
   seen.reserve(order.size());
   int removed = 0;
   for (Node* n : order) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "graph/core/hash_map.h"
+
 namespace troupe {
 namespace {
 constexpr size_t kMaxDevices = 10000;
@@ -13,7 +15,7 @@ absl::StatusOr<DeviceSet> DeviceSet::Make(std::vector<DeviceInfo> devices) {
   if (devices.empty()) return InvalidArgument("there is no device to run anything on");
   if (devices.size() > kMaxDevices) return InvalidArgument("more than ", kMaxDevices, " devices");
   DeviceSet set;
-  absl::flat_hash_map<std::string, int> seen;
+  HashMap<std::string, int> seen;
   for (DeviceInfo& d : devices) {
     TROUPE_ASSIGN_OR_RETURN(DeviceName name, DeviceName::ParseFull(d.name));
     d.name = name.ToString();

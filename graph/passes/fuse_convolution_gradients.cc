@@ -1,6 +1,6 @@
 // The backward halves of a convolution: ReluGrad behind the gradient of the input, BiasAddGrad
 // beside the gradient of the filter.
-#include "absl/container/flat_hash_set.h"
+#include "graph/core/hash_map.h"
 #include "graph/passes/fuse_rewrite.h"
 
 namespace troupe {
@@ -20,7 +20,7 @@ constexpr int kMaxConsumers = 64;
 // False when no path leads from `from` to `to` that does not go round a loop; true also where the
 // search is too long.
 bool MayReach(const Node* from, const Node* to) {
-  absl::flat_hash_set<const Node*> seen{from};
+  HashSet<const Node*> seen{from};
   std::vector<const Node*> stack{from};
   while (!stack.empty()) {
     const Node* n = stack.back();

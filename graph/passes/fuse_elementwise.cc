@@ -3,8 +3,7 @@
 // comes.
 #include <algorithm>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
+#include "graph/core/hash_map.h"
 #include "graph/passes/fuse_rewrite.h"
 #include "troupe/text.h"
 
@@ -15,20 +14,19 @@ namespace {
 constexpr size_t kMaxNodes = 24;
 
 bool IsElementwise(const Node& n) {
-  static const auto* kOps =
-      new absl::flat_hash_set<std::string_view>{"Add",          "AddV2",       "Sub",
-                                                "Mul",          "RealDiv",     "Div",
-                                                "Maximum",      "Minimum",     "SquaredDifference",
-                                                "TanhGrad",     "SigmoidGrad", "SqrtGrad",
-                                                "RsqrtGrad",    "InvGrad",     "ReciprocalGrad",
-                                                "ReluGrad",     "Relu6Grad",   "EluGrad",
-                                                "Less",         "LessEqual",   "Greater",
-                                                "GreaterEqual", "Neg",         "Abs",
-                                                "Square",       "Sqrt",        "Rsqrt",
-                                                "Inv",          "Reciprocal",  "Exp",
-                                                "Log",          "Tanh",        "Sigmoid",
-                                                "Relu",         "Relu6",       "Elu",
-                                                "Cast"};
+  static const auto* kOps = new HashSet<std::string_view>{"Add",          "AddV2",       "Sub",
+                                                          "Mul",          "RealDiv",     "Div",
+                                                          "Maximum",      "Minimum",     "SquaredDifference",
+                                                          "TanhGrad",     "SigmoidGrad", "SqrtGrad",
+                                                          "RsqrtGrad",    "InvGrad",     "ReciprocalGrad",
+                                                          "ReluGrad",     "Relu6Grad",   "EluGrad",
+                                                          "Less",         "LessEqual",   "Greater",
+                                                          "GreaterEqual", "Neg",         "Abs",
+                                                          "Square",       "Sqrt",        "Rsqrt",
+                                                          "Inv",          "Reciprocal",  "Exp",
+                                                          "Log",          "Tanh",        "Sigmoid",
+                                                          "Relu",         "Relu6",       "Elu",
+                                                          "Cast"};
   if (n.num_outputs() != 1 || !kOps->contains(n.op().name)) return false;
   const auto real = [](DType t) { return t == DType::kFloat || t == DType::kDouble; };
   const auto fits = [&](DType t) { return real(t) || t == DType::kBool; };
@@ -65,7 +63,7 @@ class Elementwise {
   // The nodes that lead to `root` and nowhere else, in the order in which they compute.
   std::vector<Node*> Group(Node* root) {
     std::vector<Node*> group = {root};
-    absl::flat_hash_set<const Node*> members = {root};
+    HashSet<const Node*> members = {root};
     const auto only_used_here = [&](const Node* n) {
       return std::all_of(n->out_edges().begin(), n->out_edges().end(), [&](const Edge* e) {
         return !e->dst->IsOp() || (!e->IsControl() && members.contains(e->dst));
@@ -99,7 +97,7 @@ class Elementwise {
     f.outputs = {{group.back(), 0}};
     f.attrs.Set("T", group.back()->output_type(0));
     Graph body(&fuser_.graph()->ops());
-    absl::flat_hash_map<NodeOut, Node*> inside;
+    HashMap<NodeOut, Node*> inside;
     std::vector<DType> types;
     // Arguments first: a text is read from the front, and types follow from inputs.
     for (Node* n : group) {
@@ -133,8 +131,8 @@ class Elementwise {
 
   Fuser& fuser_;
   std::vector<Node*> order_;
-  absl::flat_hash_map<const Node*, size_t> position_;
-  absl::flat_hash_set<const Node*> grouped_;
+  HashMap<const Node*, size_t> position_;
+  HashSet<const Node*> grouped_;
 };
 
 }  // namespace

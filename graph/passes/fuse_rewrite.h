@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
+#include "graph/core/hash_map.h"
 #include "graph/passes/device_set.h"
 #include "graph/passes/still_wanted.h"
 #include "troupe/graph.h"
@@ -52,7 +52,7 @@ class Fuser {
   Graph* graph_;
   const KernelLookup& kernels_;
   WantedCheck wanted_;
-  absl::flat_hash_map<std::string, bool> has_kernel_;
+  HashMap<std::string, bool> has_kernel_;
   int removed_ = 0;
 };
 

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
+#include "graph/core/hash_map.h"
 #include "graph/ir/frames.h"
 
 namespace troupe {
@@ -60,7 +59,7 @@ class LateReads {
   void FindReads() {
     variable_.assign(graph_.num_node_ids(), -1);
     std::vector<int> handed_on(graph_.num_node_ids(), -1);  // the variable whose value a node hands on
-    absl::flat_hash_set<int> read;
+    HashSet<int> read;
     for (Node* n : order_) {
       if (!n->IsOp()) continue;
       for (int i = 0; i < n->num_inputs(); ++i) {
@@ -100,7 +99,7 @@ class LateReads {
     std::vector<FrameInfo> info;
     TROUPE_RETURN_IF_ERROR(BuildFrameInfo(graph_, &info));
     // By the name of a frame, that of the one around it.
-    absl::flat_hash_map<std::string, const std::string*> parents;
+    HashMap<std::string, const std::string*> parents;
     for (const Node* n : order_) {
       const FrameInfo& at = info[n->id()];
       if (!at.frame_name.empty() && at.parent_frame != nullptr)
@@ -111,7 +110,7 @@ class LateReads {
       const auto it = parents.find(frame);
       return it == parents.end() ? kRoot : *it->second;
     };
-    absl::flat_hash_map<std::string, int> found;
+    HashMap<std::string, int> found;
     for (const Update& u : updates_) {
       int inner = -1;
       for (const std::string* f = &info[u.node->id()].frame_name; !f->empty(); f = &parent(*f)) {
@@ -148,13 +147,12 @@ class LateReads {
   // Adds to `ended` at the Exits of a loop the updates in it that have run when the loop has ended:
   // what an iteration hands on comes after its updates, and the next one comes after that. Of a
   // loop that ends at once none has run, and none will.
-  absl::Status FindEnded(int loop, const absl::flat_hash_map<const Node*, uint64_t>& runs,
-                         std::vector<uint64_t>* ended) {
+  absl::Status FindEnded(int loop, const HashMap<const Node*, uint64_t>& runs, std::vector<uint64_t>* ended) {
     const Loop& l = loops_[loop];
     // By node id: the updates of an iteration that have run when the node has; those of the one
     // before.
-    absl::flat_hash_map<const Node*, uint64_t> now, last;
-    const auto into = [&](const Node* n, const absl::flat_hash_map<const Node*, uint64_t>& of) {
+    HashMap<const Node*, uint64_t> now, last;
+    const auto into = [&](const Node* n, const HashMap<const Node*, uint64_t>& of) {
       uint64_t bits = 0;
       if (n->IsEnter() && loop_of_[n->id()] == loop) return bits;
       for (const Edge* e : n->in_edges()) {
@@ -189,8 +187,8 @@ class LateReads {
 
   // Which reads come after one of 64 updates that their Identity does not come after.
   absl::Status FindLate(size_t first) {
-    absl::flat_hash_map<const Node*, uint64_t> runs;
-    absl::flat_hash_map<int, uint64_t> of_variable;
+    HashMap<const Node*, uint64_t> runs;
+    HashMap<int, uint64_t> of_variable;
     for (size_t i = first; i < std::min(first + 64, updates_.size()); ++i) {
       runs[updates_[i].node] |= uint64_t{1} << (i - first);
       of_variable[updates_[i].variable] |= uint64_t{1} << (i - first);

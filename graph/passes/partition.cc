@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 
+#include "graph/core/hash_map.h"
 #include "graph/passes/control_loops.h"
 
 namespace troupe {
@@ -274,13 +275,13 @@ class Partitioner {
   WantedCheck wanted_;
   std::optional<ControlLoops> loops_;
   std::optional<RecvSchedule> schedule_;
-  absl::flat_hash_map<std::string, int> device_index_;
+  HashMap<std::string, int> device_index_;
   std::vector<Node*> nodes_;
   std::vector<int> device_;  // by node id, as the next
   std::vector<Node*> copies_;
-  std::vector<GraphPart> parts_;               // by device
-  absl::flat_hash_map<PairKey, Node*> pairs_;  // the Recvs
-  absl::flat_hash_map<const Node*, NodeOut> carriers_;
+  std::vector<GraphPart> parts_;   // by device
+  HashMap<PairKey, Node*> pairs_;  // the Recvs
+  HashMap<const Node*, NodeOut> carriers_;
   int names_ = 0;
 };
 

@@ -17,7 +17,7 @@
 #include <functional>
 #include <string>
 
-#include "absl/container/flat_hash_map.h"
+#include "graph/core/hash_map.h"
 #include "graph/passes/cost_model.h"
 #include "graph/passes/device_set.h"
 #include "graph/passes/session_groups.h"
@@ -34,7 +34,7 @@ struct PlaceOptions {
   const CostModel* cost_model = nullptr;
   // The devices of stateful nodes, by name, that were placed before. These nodes stay there; new
   // ones are added.
-  absl::flat_hash_map<std::string, std::string>* stateful_devices = nullptr;
+  HashMap<std::string, std::string>* stateful_devices = nullptr;
   // With stateful_devices: the groups of the session's graph, of which this one is a part. A
   // stateful node without a device is placed on a device that all nodes of its group can have.
   SessionGroups* session = nullptr;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "graph/core/hash_map.h"
 #include "graph/core/near_names.h"
 #include "graph/ir/unknown_ops.h"
 #include "troupe/shape_inference.h"
@@ -346,17 +347,17 @@ class Pruner {
   std::vector<uint8_t> marks_;  // by node id
   std::vector<NodeOut> feeds_, fetches_;
   std::vector<const Node*> targets_;
-  absl::flat_hash_map<NodeOut, int> feed_index_;
-  std::vector<char> arg_needed_;                    // by feed
-  absl::flat_hash_map<const Node*, int> stand_in_;  // fed node -> the feed that its control edges leave from
+  HashMap<NodeOut, int> feed_index_;
+  std::vector<char> arg_needed_;        // by feed
+  HashMap<const Node*, int> stand_in_;  // fed node -> the feed that its control edges leave from
   std::vector<const Node*> needed_;
   struct Missing {
     const Node *placeholder, *by;
   };
   std::vector<Missing> missing_;
-  std::vector<Node*> copies_;                  // by node id
-  std::optional<ShapeRefiner> shapes_;         // of what fed nodes are computed from
-  absl::flat_hash_set<const Node*> inferred_;  // those of shapes_
+  std::vector<Node*> copies_;           // by node id
+  std::optional<ShapeRefiner> shapes_;  // of what fed nodes are computed from
+  HashSet<const Node*> inferred_;       // those of shapes_
   PrunedGraph result_;
 };
 

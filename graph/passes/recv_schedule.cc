@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "graph/core/hash_map.h"
+
 namespace troupe {
 
 absl::StatusOr<RecvSchedule> RecvSchedule::Make(const Graph& graph, const DeviceSet& devices, const CostModel& costs,
@@ -26,7 +28,7 @@ void RecvSchedule::ComputeTimes(const std::vector<Node*>& order) {
   cost_.assign(n, 0);
   asap_.assign(n, 0);
   conditional_.assign(n, false);
-  absl::flat_hash_map<std::string, int> index;
+  HashMap<std::string, int> index;
   for (int d = 0; d < devices_->size(); ++d) index[devices_->info(d).name] = d;
   for (const Node* node : order) {
     if (!node->IsOp()) continue;

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
+#include "graph/core/hash_map.h"
 #include "graph/passes/cost_model.h"
 #include "graph/passes/device_set.h"
 

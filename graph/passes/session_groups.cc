@@ -1,5 +1,6 @@
 #include "graph/passes/session_groups.h"
 
+#include "graph/core/hash_map.h"
 #include "graph/passes/colocation.h"
 
 namespace troupe {
@@ -13,7 +14,20 @@ int SessionGroups::Root(int id) const {
 }
 
 void SessionGroups::Update(const DeviceSet& devices, const KernelLookup& kernels, bool allow_soft_placement,
-                           const absl::flat_hash_map<std::string, std::string>& placed) {
+                           const HashMap<std::string, std::string>& placed) {
+  try {
+    LookAtNew(devices, kernels, allow_soft_placement, placed);
+  } catch (...) {
+    // Ties were missed; the next Update finds all of them.
+    parent_.clear();
+    groups_.clear();
+    classes_.clear();
+    throw;
+  }
+}
+
+void SessionGroups::LookAtNew(const DeviceSet& devices, const KernelLookup& kernels, bool allow_soft_placement,
+                              const HashMap<std::string, std::string>& placed) {
   devices_ = &devices;
   kernels_ = &kernels;
   placed_ = &placed;
@@ -71,7 +85,6 @@ void SessionGroups::Join(const Node& a, const Node& b) {
   const int to = Root(a.id()), from = Root(b.id());
   if (to == from) return;
   GroupFor(a);
-  // Taken out first: the references into the table do not survive a new entry.
   const Group other = GroupFor(b);
   groups_.erase(from);
   Group& group = groups_.find(to)->second;

@@ -20,7 +20,7 @@
 #include <string_view>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
+#include "graph/core/hash_map.h"
 #include "graph/passes/device_set.h"
 
 namespace troupe {
@@ -37,9 +37,10 @@ class SessionGroups {
   // `graph` only grows, and outlives this.
   explicit SessionGroups(const Graph* graph) : graph_(graph) {}
 
-  // Looks at the nodes that are new. `placed`: devices of stateful nodes, by name.
+  // Looks at the nodes that are new. `placed`: devices of stateful nodes, by name. After an
+  // exception (std::bad_alloc) there are no groups, and the next Update looks at all nodes.
   void Update(const DeviceSet& devices, const KernelLookup& kernels, bool allow_soft_placement,
-              const absl::flat_hash_map<std::string, std::string>& placed);
+              const HashMap<std::string, std::string>& placed);
   // The group of the node of this name; -1 when nothing is tied to it. Good until the next Update.
   int GroupOf(std::string_view name) const;
   const Group& group(int g) const { return groups_.find(g)->second; }
@@ -47,18 +48,20 @@ class SessionGroups {
   void Placed(std::string_view name, int device);
 
  private:
+  void LookAtNew(const DeviceSet& devices, const KernelLookup& kernels, bool allow_soft_placement,
+                 const HashMap<std::string, std::string>& placed);
   int Root(int id) const;
   void Join(const Node& a, const Node& b);
   Group& GroupFor(const Node& n);
 
   const Graph* graph_;
-  mutable std::vector<int> parent_;                // by node id; a root's own id
-  absl::flat_hash_map<int, Group> groups_;         // by root, of the nodes that are tied to others
-  absl::flat_hash_map<std::string, int> classes_;  // by "loc:@name": a node of the class
+  mutable std::vector<int> parent_;    // by node id; a root's own id
+  HashMap<int, Group> groups_;         // by root, of the nodes that are tied to others
+  HashMap<std::string, int> classes_;  // by "loc:@name": a node of the class
   // While Update runs:
   const DeviceSet* devices_ = nullptr;
   const KernelLookup* kernels_ = nullptr;
-  const absl::flat_hash_map<std::string, std::string>* placed_ = nullptr;
+  const HashMap<std::string, std::string>* placed_ = nullptr;
   bool soft_ = false;
 };
 

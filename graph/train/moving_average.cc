@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "graph/api/scope_state.h"
+#include "graph/core/hash_map.h"
 #include "graph/train/build.h"
 #include "troupe/const.h"
 #include "troupe/control_flow.h"
@@ -149,7 +150,7 @@ Operation ExponentialMovingAverage::ApplyToTensors(const ScopeAt& at, const std:
 
 std::map<std::string, Variable> ExponentialMovingAverage::VariablesToRestore(const ScopeAt& at) const {
   std::map<std::string, Variable> result;
-  absl::flat_hash_map<std::string, bool> averaged;
+  HashMap<std::string, bool> averaged;
   for (const char* collection : {kTrainableVariables, kMovingAverageVariables}) {
     for (const Variable& v : VariablesIn(at, collection)) averaged[v.variable_name()] = true;
   }

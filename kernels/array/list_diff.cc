@@ -1,5 +1,5 @@
 // ListDiff: what is in one vector and not in another, and where.
-#include "absl/container/flat_hash_set.h"
+#include "graph/core/hash_map.h"
 #include "kernels/common/op_file.h"
 
 namespace troupe::array {
@@ -18,7 +18,7 @@ std::vector<int64_t> Rest(const Tensor& x, const Tensor& y) {
   // Numbers are keyed by their value as double (or exactly, when they are integers), so that -0
   // finds 0.
   using Key = std::conditional_t<std::is_integral_v<T> || std::is_same_v<T, std::string>, T, double>;
-  absl::flat_hash_set<Key> drop;
+  HashSet<Key> drop;
   for (const T& v : y.flat<T>()) {
     const auto key = static_cast<Key>(v);
     if (key == key) drop.insert(key);  // a NaN is in no set, and equals none of x

@@ -2,8 +2,11 @@
 // the order of their first appearance, and where each element went.
 //
 // Elements are compared as values: 0 equals -0, a NaN equals nothing.
-#include "absl/container/flat_hash_map.h"
+#include <algorithm>
+
+#include "absl/hash/hash.h"
 #include "kernels/common/op_file.h"
+#include "kernels/common/row_index.h"
 #include "kernels/common/strided_copy.h"
 
 namespace troupe::array {
@@ -38,7 +41,7 @@ template <class T>
 Found FindUnique(const T* data, int64_t n, int64_t m) {
   Found f;
   f.index.resize(static_cast<size_t>(n));
-  absl::flat_hash_map<std::string, int64_t> seen;
+  RowIndex seen;  // of the different ones that equal themselves
   std::string key;
   for (int64_t i = 0; i < n; ++i) {
     key.clear();
@@ -49,7 +52,14 @@ Found FindUnique(const T* data, int64_t n, int64_t m) {
     }
     const auto next = static_cast<int64_t>(f.first.size());
     int64_t at = next;
-    if (comparable) at = seen.try_emplace(key, next).first->second;
+    if (comparable) {
+      const size_t hash = absl::Hash<std::string>()(key);
+      seen.Reserve(1);
+      at = seen.Find(hash, [&](int64_t row) {
+        return std::equal(data + i * m, data + (i + 1) * m, data + f.first[static_cast<size_t>(row)] * m);
+      });
+      if (at < 0) seen.Insert(hash, at = next);
+    }
     if (at == next) {
       f.first.push_back(i);
       f.counts.push_back(0);

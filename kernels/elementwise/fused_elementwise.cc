@@ -1,6 +1,7 @@
 // _FusedElementwise: a few element-wise nodes in one. Made by the pass that fuses nodes.
 #include <algorithm>
 
+#include "graph/core/hash_map.h"
 #include "kernels/elementwise/element_tape.h"
 #include "kernels/run_kernel.h"
 #include "troupe/kernel.h"
@@ -92,7 +93,7 @@ class FusedElementwiseKernel {
   // Shapes that broadcast, shapes that do not fit, types without loops: as if the nodes stood
   // alone.
   absl::Status OneByOne(KernelContext& ctx) {
-    absl::flat_hash_map<const Node*, Tensor> values;
+    HashMap<const Node*, Tensor> values;
     std::vector<Tensor> in;
     for (size_t i = 0; i < steps_.size(); ++i) {
       const Node& n = *steps_[i];

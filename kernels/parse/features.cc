@@ -4,7 +4,7 @@
 #include <limits>
 #include <mutex>
 
-#include "absl/container/flat_hash_map.h"
+#include "graph/core/hash_map.h"
 #include "kernels/common/elements.h"
 
 namespace troupe::parse {
@@ -42,7 +42,7 @@ class Wanted {
   int Next(int spec) const { return next_[static_cast<size_t>(spec)]; }
 
  private:
-  absl::flat_hash_map<absl::string_view, int> first_;
+  HashMap<absl::string_view, int> first_;
   std::vector<int> next_;
 };
 

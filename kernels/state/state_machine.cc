@@ -83,6 +83,7 @@ void StateAnswers::Give() {
 
 void StateMachine::Open(const StateLetter& letter) {
   if (letter.kind == StateLetter::Kind::kDrop) return AbortAll(nullptr);
+  if (letter.kind == StateLetter::Kind::kWithdraw) return Withdraw(letter.request);
   StateAnswers answers;
   absl::StatusOr<ResourceState> state = absl::UnknownError("");
   const absl::Status thrown = Guarded("a resource's state machine", [&] {
@@ -93,12 +94,10 @@ void StateMachine::Open(const StateLetter& letter) {
         if (letter.request->left()) break;
         dropped_.ok() ? Handle(letter.request, &answers) : answers.Add(letter.request, dropped_);
         break;
-      case StateLetter::Kind::kWithdraw:
-        Withdraw(letter.request, &answers);
-        break;
       case StateLetter::Kind::kSave:
         state = Save();
         break;
+      case StateLetter::Kind::kWithdraw:
       case StateLetter::Kind::kDrop:
         break;
     }
@@ -110,6 +109,18 @@ void StateMachine::Open(const StateLetter& letter) {
     letter.request->Answer(thrown);
     letter.request->Leave();
   }
+}
+
+void StateMachine::Withdraw(const StateRequestPtr& request) noexcept {
+  UntilDone("withdrawing a request", [&] {
+    StateAnswers answers;
+    const absl::Status done = Guarded("withdrawing a request", [&] {
+      std::lock_guard<std::mutex> lock(at_work_);
+      Withdraw(request, &answers);
+    });
+    (void)Guarded("ending what a resource has asked for", [&] { answers.Give(); });
+    return done;
+  });
 }
 
 void StateMachine::AbortAll(const absl::Status* why) noexcept {

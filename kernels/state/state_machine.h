@@ -119,7 +119,8 @@ class StateMachine {
 
  protected:
   virtual void Handle(const StateRequestPtr& request, StateAnswers* answers) = 0;
-  // Forgets the request if it waits. What was taken for it goes back.
+  // Forgets the request if it waits. What was taken for it goes back. Done again when it throws
+  // std::bad_alloc: others may wait for just that.
   virtual void Withdraw(const StateRequestPtr& request, StateAnswers* answers) = 0;
   // Done again when it throws std::bad_alloc: it goes on from what it has done by then.
   virtual void AbortWaiting(const absl::Status& why, StateAnswers* answers) = 0;
@@ -129,6 +130,7 @@ class StateMachine {
   virtual std::string HowMuch() const = 0;
 
  private:
+  void Withdraw(const StateRequestPtr& request) noexcept;
   // Null: it is dropped.
   void AbortAll(const absl::Status* why) noexcept;
   // Held while a call is at work, for those who only look.

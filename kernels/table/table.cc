@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "absl/hash/hash.h"
 #include "kernels/common/elements.h"
 
 namespace troupe::table {
@@ -115,9 +116,15 @@ void Column::Set(int64_t i, const void* row) { CopyRow(type_, ElementAt(type_, b
 
 void Column::Remove(int64_t i) {
   --rows_;
-  if (i != rows_) Set(i, Row(rows_));
-  if (type_ != DType::kString) return;
-  for (int64_t k = 0; k < size_; ++k) buffer_.data<std::string>()[rows_ * size_ + k] = std::string();
+  if (type_ != DType::kString) {
+    if (i != rows_) Set(i, Row(rows_));
+    return;
+  }
+  std::string *to = buffer_.data<std::string>() + i * size_, *from = buffer_.data<std::string>() + rows_ * size_;
+  for (int64_t k = 0; k < size_; ++k) {
+    if (i != rows_) to[k].swap(from[k]);
+    from[k] = std::string();
+  }
 }
 
 absl::StatusOr<Tensor> Column::All() const {
@@ -150,35 +157,34 @@ std::string_view TableMachine::TextOf(const void* key) const {
   return {static_cast<const char*>(key), static_cast<size_t>(key_size_) * SizeOf(spec_.key_type)};
 }
 
+size_t TableMachine::HashOfKey(const void* key) const {
+  return by_ == By::kNumber ? absl::Hash<uint64_t>()(NumberOf(key)) : absl::Hash<std::string_view>()(TextOf(key));
+}
+
 int64_t TableMachine::RowOf(const void* key) const {
+  const size_t hash = HashOfKey(key);
   if (by_ == By::kNumber) {
-    const auto it = by_number_.find(NumberOf(key));
-    return it == by_number_.end() ? -1 : it->second;
+    const uint64_t number = NumberOf(key);
+    return rows_.Find(hash, [&](int64_t row) { return NumberOf(keys_.Row(row)) == number; });
   }
-  const auto it = by_text_.find(TextOf(key));
-  return it == by_text_.end() ? -1 : it->second;
+  const std::string_view text = TextOf(key);
+  return rows_.Find(hash, [&](int64_t row) { return TextOf(keys_.Row(row)) == text; });
 }
 
-void TableMachine::SetRow(const void* key, int64_t row) {
-  if (by_ == By::kNumber) {
-    by_number_[NumberOf(key)] = row;
-  } else {
-    by_text_[std::string(TextOf(key))] = row;
+void TableMachine::Append(const void* key, const void* value) {
+  const int64_t row = keys_.rows();
+  keys_.Append(key);
+  try {
+    values_.Append(value);
+  } catch (...) {
+    keys_.Remove(row);
+    throw;
   }
-}
-
-void TableMachine::Forget(const void* key) {
-  if (by_ == By::kNumber) {
-    by_number_.erase(NumberOf(key));
-  } else {
-    const auto it = by_text_.find(TextOf(key));
-    if (it != by_text_.end()) by_text_.erase(it);
-  }
+  rows_.Insert(HashOfKey(key), row);
 }
 
 void TableMachine::Clear() {
-  by_number_.clear();
-  by_text_.clear();
+  rows_.Clear();
   while (keys_.rows() > 0) {
     keys_.Remove(keys_.rows() - 1);
     values_.Remove(values_.rows() - 1);
@@ -256,8 +262,7 @@ absl::Status TableMachine::Insert(const Tensor& keys, const Tensor& values, bool
   // First all that may fail, so that nobody sees a part of it.
   TROUPE_RETURN_IF_ERROR(keys_.Reserve(n));
   TROUPE_RETURN_IF_ERROR(values_.Reserve(n));
-  if (by_ == By::kNumber) by_number_.reserve(by_number_.size() + static_cast<size_t>(n));
-  if (by_ != By::kNumber) by_text_.reserve(by_text_.size() + static_cast<size_t>(n));
+  rows_.Reserve(static_cast<size_t>(n));
   if (is_import) Clear();
   for (int64_t i = 0; i < n; ++i) {
     const void* const key = ElementAt(spec_.key_type, keys.raw(), i * key_size_);
@@ -268,9 +273,7 @@ absl::Status TableMachine::Insert(const Tensor& keys, const Tensor& values, bool
       values_.Set(row, value);
       continue;
     }
-    SetRow(key, keys_.rows());
-    keys_.Append(key);
-    values_.Append(value);
+    Append(key, value);
   }
   return absl::OkStatus();
 }
@@ -281,10 +284,11 @@ absl::Status TableMachine::Remove(const Tensor& keys) {
     const void* const key = ElementAt(spec_.key_type, keys.raw(), i * key_size_);
     const int64_t row = RowOf(key);
     if (row < 0) continue;
-    Forget(key);
+    rows_.Erase(HashOfKey(key), row);
+    const int64_t last = keys_.rows() - 1;
+    if (row != last) rows_.Renumber(HashOfKey(keys_.Row(last)), last, row);
     keys_.Remove(row);
     values_.Remove(row);
-    if (row < keys_.rows()) SetRow(keys_.Row(row), row);
   }
   return absl::OkStatus();
 }
@@ -298,14 +302,13 @@ absl::Status TableMachine::Initialize(const Tensor& keys, const Tensor& values) 
   }
   TROUPE_RETURN_IF_ERROR(keys_.Reserve(n));
   TROUPE_RETURN_IF_ERROR(values_.Reserve(n));
+  rows_.Reserve(static_cast<size_t>(n));
   for (int64_t i = 0; i < n; ++i) {
     const void* const key = ElementAt(spec_.key_type, keys.raw(), i);
     const void* const value = ElementAt(spec_.value_type, values.raw(), i);
     const int64_t row = RowOf(key);
     if (row < 0) {
-      SetRow(key, keys_.rows());
-      keys_.Append(key);
-      values_.Append(value);
+      Append(key, value);
       continue;
     }
     const bool equal =

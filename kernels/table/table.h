@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
+#include "kernels/common/row_index.h"
 #include "kernels/state/state_kind.h"
 
 namespace troupe::table {
@@ -61,7 +61,7 @@ class Column {
   absl::Status Reserve(int64_t rows);
   void Append(const void* row);
   void Set(int64_t i, const void* row);
-  // The last row takes the place of row i.
+  // The last row takes the place of row i. Needs no memory.
   void Remove(int64_t i);
   // A copy of all rows. RESOURCE_EXHAUSTED when memory is.
   absl::StatusOr<Tensor> All() const;
@@ -119,23 +119,20 @@ class TableMachine : public StateMachine {
 
   // Keys of a string each are looked up as they are, small ones as numbers, others by their bytes.
   enum class By : uint8_t { kNumber, kText, kBytes };
-  struct TextHash {
-    using is_transparent = void;
-    size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
-  };
   uint64_t NumberOf(const void* key) const;
   std::string_view TextOf(const void* key) const;
+  size_t HashOfKey(const void* key) const;
   int64_t RowOf(const void* key) const;  // -1: it is not there
-  void SetRow(const void* key, int64_t row);
-  void Forget(const void* key);
+  // A new entry. REQUIRES: there is room in the columns and in the index. Throws std::bad_alloc
+  // when there is no memory for a text, and then has done nothing.
+  void Append(const void* key, const void* value);
 
   const TableSpec spec_;
   const By by_;
   const int64_t key_size_, value_size_;  // elements
   bool initialized_ = false;
   Column keys_, values_;
-  absl::flat_hash_map<uint64_t, int64_t> by_number_;
-  absl::flat_hash_map<std::string, int64_t, TextHash, std::equal_to<>> by_text_;
+  RowIndex rows_;
 };
 
 // A table in its container. Saved as its spec, keys and values.

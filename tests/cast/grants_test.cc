@@ -1,7 +1,7 @@
 // Receive scheduling: the tensors that a part will need late stay with their sender until it is
 // about to need them.
 #include "tests/cast/play.h"
-#include "troupe/shape_inference.h"
+#include "tests/cast/take_op.h"
 
 namespace troupe {
 namespace {
@@ -9,25 +9,6 @@ namespace {
 constexpr int kStages = 6;
 constexpr int64_t kSide = 256;
 constexpr int64_t kBytes = kSide * kSide * 4;
-int64_t taken = 0;
-
-TROUPE_OP("CastTake")
-    .Input("a: float")
-    .Input("b: float")
-    .Output("y: float")
-    .Stateful()
-    .Shape(shape_fn::Unchanged)
-    .NotDifferentiable("it is a test's")
-    .Doc("a + b, and counts.");
-absl::Status Take(KernelContext& ctx) {
-  Tensor a = ctx.input(0), y(DType::kFloat, a.shape());
-  for (int64_t i = 0; i < a.num_elements(); ++i)
-    y.flat<float>()[i] = a.flat<float>()[i] + ctx.input(1).flat<float>()[i];
-  ctx.set_output(0, std::move(y));
-  ++taken;
-  return absl::OkStatus();
-}
-TROUPE_KERNEL("CastTake").Device("CPU").Function<Take>();
 
 // The first device makes kStages tensors at once; the second needs them one after the other, with
 // work in between.
@@ -77,12 +58,12 @@ struct Late {
     Compiled()->Release(std::move(set));
     BOOST_REQUIRE(receiver != nullptr);
     play.Start({fetch});
-    const int64_t before = receiver->state().received_bytes(), taken_before = taken;
+    const int64_t before = receiver->state().received_bytes(), taken_before = TimesTaken();
     int64_t peak = 0, taken_then = 0;
     // Arrivals are taken at the beginning of a turn, before anything runs.
     play.stage.Play([&] {
       peak = std::max(peak, receiver->state().received_bytes() - before - taken_then * kBytes);
-      taken_then = taken - taken_before;
+      taken_then = TimesTaken() - taken_before;
       return std::string();
     });
     BOOST_TEST(play.State() == "OK", play.Message());

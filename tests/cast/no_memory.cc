@@ -14,60 +14,28 @@
 #include <cstring>
 #include <future>
 #include <memory>
-#include <new>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "tests/no_memory/failing.h"
 #include "troupe/kernel.h"
 #include "troupe/troupe.h"
-
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-// Allocations of this thread until one fails; -1: none does; -2: all do until `until`.
-thread_local long allowed = -1;
-thread_local Clock::time_point until;
-int out_ms = 0;
-
-void* Allocate(size_t bytes, size_t alignment) {
-  if (allowed == 0) {
-    until = Clock::now() + std::chrono::milliseconds(out_ms);
-    allowed = out_ms > 0 ? -2 : -1;
-    throw std::bad_alloc();
-  }
-  if (allowed == -2) {
-    if (Clock::now() < until) throw std::bad_alloc();
-    allowed = -1;
-  }
-  if (allowed > 0) --allowed;
-  const size_t whole = (bytes + alignment - 1) / alignment * alignment;
-  void* p = alignment <= alignof(std::max_align_t) ? std::malloc(bytes) : std::aligned_alloc(alignment, whole);
-  if (p == nullptr) throw std::bad_alloc();
-  return p;
-}
-
-}  // namespace
-
-void* operator new(size_t n) { return Allocate(n, 1); }
-void* operator new(size_t n, std::align_val_t a) { return Allocate(n, static_cast<size_t>(a)); }
-void* operator new(size_t n, const std::nothrow_t&) noexcept {
-  try {
-    return Allocate(n, 1);
-  } catch (const std::bad_alloc&) {
-    return nullptr;
-  }
-}
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete(void* p, size_t) noexcept { std::free(p); }
-void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
-void operator delete(void* p, size_t, std::align_val_t) noexcept { std::free(p); }
 
 namespace troupe {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::Failed;
+using testing::FailNone;
+
+int out_ms = 0;
+
+// The calling thread's allocation k fails; from it on all do, for out_ms if that was given.
+void FailAt(long k) {
+  if (k < 0) return FailNone();
+  out_ms > 0 ? testing::FailFor(k, std::chrono::milliseconds(out_ms)) : testing::Fail(k, 1);
+}
 
 std::atomic<long> of_kernel{-1};  // what the thread that answers for the kernel may allocate
 std::atomic<long> of_turn{-1};    // what the thread that runs NoMemoryTurn may from there on
@@ -81,9 +49,9 @@ class Async {
     ctx.set_output(0, ctx.input(0));
     std::thread([done = std::move(done)]() mutable {
       std::this_thread::sleep_for(std::chrono::milliseconds(kernel_ms.load()));
-      allowed = of_kernel;
+      FailAt(of_kernel);
       done(absl::OkStatus());
-      allowed = -1;
+      FailNone();
     }).detach();
   }
 };
@@ -95,7 +63,7 @@ class Turn {
   explicit Turn(KernelInit&) {}
   absl::Status Compute(KernelContext& ctx) {
     ctx.set_output(0, ctx.input(0));
-    allowed = of_turn;
+    FailAt(of_turn);
     return absl::OkStatus();
   }
 };
@@ -132,40 +100,40 @@ bool Trial(const std::string& how, long k, Session& session, const Callable& ste
   const bool async = how == "async" || how == "lent" || how == "cancel";
   try {
     if (how == "run" || how == "fresh" || how == "deadline") {
-      allowed = k;
+      FailAt(k);
       status = step.Run(options, feeds, &out);
     } else if (how == "cancel") {
       step.RunAsync(options, feeds, std::move(done));
-      allowed = k;
+      FailAt(k);
       token.Cancel();
     } else if (async) {
-      allowed = k;
+      FailAt(k);
       step.RunAsync(options, feeds, std::move(done));
     } else {
       const auto handle = session.PartialRunSetup({"x"}, {"z"}, {});
       if (!handle.ok()) return Right("PartialRunSetup", -1, handle.status());
       const Feeds named{{"x", one}};
       const Names fetches{"z"};
-      allowed = k;
+      FailAt(k);
       // The list of names may be lacking, too, which is the program's.
       try {
         const FeedList list(named);
         const NameList names(fetches);
-        allowed = k;
+        FailAt(k);
         status = session.PartialRun(*handle, list, names, &out);
       } catch (const std::bad_alloc&) {
-        allowed = -1;
+        FailNone();
         std::printf("PartialRun threw at allocation %ld\n", k);
         return false;
       }
     }
   } catch (const std::bad_alloc&) {
-    allowed = -1;
+    FailNone();
     std::printf("%s threw at allocation %ld\n", how.c_str(), k);
     return false;
   }
-  *more = allowed < 0;
-  allowed = -1;
+  FailNone();
+  *more = Failed() > 0;
   if (async) {
     if (answered.wait_for(30s) != std::future_status::ready) {
       std::printf("%s, allocation %ld fails: not answered\n", how.c_str(), k);
@@ -275,7 +243,7 @@ int Run(const std::string& how) {
 
 int main(int argc, char** argv) {
   if (argc < 2) return 64;
-  if (argc > 2) out_ms = std::atoi(argv[2]);
+  if (argc > 2) troupe::out_ms = std::atoi(argv[2]);
   if (std::strcmp(argv[1], "report") == 0) return troupe::RunReports();
   return troupe::Run(argv[1]);
 }

@@ -15,7 +15,6 @@
 #include "net/session_host.h"
 #include "tests/actors/graphs.h"
 #include "tests/cast/stage.h"
-#include "troupe/kernel.h"
 #include "troupe/node_builder.h"
 #include "troupe/ops.h"
 
@@ -23,21 +22,6 @@ namespace troupe {
 namespace {
 
 using namespace std::chrono_literals;
-
-TROUPE_OP("NetNever")
-    .Input("x: float")
-    .Output("y: float")
-    .Stateful()
-    .NotDifferentiable("it never ends")
-    .Doc("Waits for the step's end.");
-class NeverKernel {
- public:
-  explicit NeverKernel(KernelInit&) {}
-  void ComputeAsync(KernelContext& ctx, DoneFn done) {
-    ctx.step()->cancellations.Register([done] { done(absl::CancelledError("the step ended")); });
-  }
-};
-TROUPE_KERNEL("NetNever").Device("CPU").Class<NeverKernel>();
 
 ClientPolicy Policy() {
   ClientPolicy p;
@@ -141,7 +125,7 @@ struct Office {
     const Output x = ops::Placeholder(root.WithOpName("x"), DType::kFloat);
     const Output twice = ops::Add(root.WithOpName("twice"), x, x);
     BOOST_REQUIRE(root.ok() && twice.node() != nullptr);
-    BOOST_REQUIRE(NodeBuilder(root.graph(), "never", "NetNever").Input(NodeOut{x.node(), x.index()}).Build().ok());
+    BOOST_REQUIRE(NodeBuilder(root.graph(), "never", "CastNever").Input(NodeOut{x.node(), x.index()}).Build().ok());
   }
   void ExtendAndPlay() {
     BuildGraph();

@@ -1,17 +1,29 @@
 #include "tests/no_memory/failing.h"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdlib>
 #include <new>
 
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 thread_local long succeed = -1;  // so many more; -1: all
 thread_local long fail = 0, have_failed = 0;
+thread_local Clock::duration fail_for{0};  // 0: `fail` is a number
+thread_local Clock::time_point until;
+
+bool Fails() {
+  if (succeed != 0) return false;
+  if (fail_for.count() == 0) return fail > 0 && fail-- > 0;
+  const Clock::time_point now = Clock::now();
+  if (have_failed == 0) until = now + fail_for;
+  return now < until;
+}
 
 void* Allocate(size_t bytes, size_t alignment) {
-  if (succeed == 0 && fail > 0) {
-    --fail;
+  if (Fails()) {
     ++have_failed;
     throw std::bad_alloc();
   }
@@ -40,15 +52,21 @@ void operator delete(void* p, size_t, std::align_val_t) noexcept { std::free(p);
 
 namespace troupe::testing {
 
-Failing::Failing(long after, long count) {
+void Fail(long after, long count) {
   have_failed = 0;
   fail = count;
+  fail_for = Clock::duration(0);
   succeed = after;
 }
-Failing::~Failing() {
+void FailFor(long after, std::chrono::milliseconds time) {
+  have_failed = 0;
+  fail_for = time;
+  succeed = after;
+}
+void FailNone() {
   succeed = -1;
   fail = 0;
 }
-long Failing::failed() { return have_failed; }
+long Failed() { return have_failed; }
 
 }  // namespace troupe::testing

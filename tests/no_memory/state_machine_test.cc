@@ -3,12 +3,13 @@
 #include "actors/state/state_actors.h"
 
 #include "tests/cast/stage.h"
-#include "tests/no_memory/failing.h"
+#include "tests/no_memory/each_allocation.h"
 #include "tests/queue/queue_test_util.h"
 
 namespace troupe::queue {
 namespace {
 
+using testing::AtEachAllocation;
 using testing::Failing;
 
 BOOST_AUTO_TEST_SUITE(state_machine)
@@ -16,14 +17,6 @@ BOOST_AUTO_TEST_SUITE(state_machine)
 // With the code of its status alone.
 std::string Code(const QueueRequestPtr& r) {
   return r->answered() ? absl::StatusCodeToString(r->status().code()) : "waits";
-}
-
-// Calls `trial` with k = 0, 1 ... until no allocation fails in it any more.
-template <class F>
-void AtEachAllocation(F trial) {
-  long k = 0;
-  while (trial(k)) BOOST_REQUIRE(++k < 100);
-  BOOST_TEST(k > 0);
 }
 
 BOOST_AUTO_TEST_CASE(who_waits_for_a_resource_that_is_dropped_is_told_when_there_is_memory_again) {
@@ -82,6 +75,27 @@ BOOST_AUTO_TEST_CASE(a_request_that_has_failed_takes_nothing) {
     if (r->answered()) BOOST_TEST(Code(r) == "RESOURCE_EXHAUSTED");
     BOOST_TEST(Outcome(Dequeue(*q, 3)) == "OK 1 2 3", "allocation " << k);
     return true;
+  });
+}
+
+// What a request that is withdrawn had taken is what the next one waits for.
+BOOST_AUTO_TEST_CASE(who_waits_behind_a_request_that_is_withdrawn_is_served_when_there_is_memory_again) {
+  AtEachAllocation([](long k) {
+    const auto q = NewQueue(Spec());
+    Enqueue(*q, {1, 2});
+    const QueueRequestPtr gone = Dequeue(*q, 3), next = Dequeue(*q, 2);
+    BOOST_TEST(Code(next) == "waits");
+    long failed = 0;
+    bool thrown = false;
+    try {
+      const Failing no_memory(k, 20);
+      q->Withdraw(gone);
+      failed = Failing::failed();
+    } catch (const std::bad_alloc&) {
+      thrown = true;  // there was none for the letter
+    }
+    if (!thrown) BOOST_TEST(Outcome(next) == "OK 1 2", "allocation " << k);
+    return thrown || failed > 0;
   });
 }
 

@@ -1,6 +1,7 @@
 // Whoever waits for a signature may go: every pass can be left.
 #include <boost/test/unit_test.hpp>
 
+#include "graph/core/hash_map.h"
 #include "graph/passes/cse.h"
 #include "graph/passes/fold.h"
 #include "graph/passes/fuse.h"
@@ -68,7 +69,7 @@ BOOST_AUTO_TEST_CASE(every_pass_is_left_when_nobody_waits) {
     check("fold", FoldConstants(SomeGraph().get(), &evaluator, fold).status());
     check("merge", EliminateCommonSubexpressions(SomeGraph().get(), &wanted).status());
     for (const bool simulate : {false, true}) {
-      absl::flat_hash_map<std::string, std::string> known;
+      HashMap<std::string, std::string> known;
       PlaceOptions place;
       place.wanted = &wanted;
       place.use_cost_model = simulate;

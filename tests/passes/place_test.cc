@@ -1,4 +1,5 @@
 // Placement: requests, groups, kernels, memory and the cost model.
+#include "graph/core/hash_map.h"
 #include "graph/passes/place.h"
 
 #include <algorithm>
@@ -229,7 +230,7 @@ BOOST_AUTO_TEST_CASE(the_preferred_type_comes_first) {
 BOOST_AUTO_TEST_CASE(stateful_nodes_stay_where_an_earlier_signature_put_them) {
   const DeviceSet devices = Devices({kCpu, kPsCpu});
   const TestKernels kernels("");
-  absl::flat_hash_map<std::string, std::string> known;
+  HashMap<std::string, std::string> known;
   PlaceOptions options;
   options.stateful_devices = &known;
   auto first = MustParse("v = TestHandle\nr = TestRead(v) @/job:ps\nx = _Arg[T=float32, index=0]\nn = TestNeg(r)");

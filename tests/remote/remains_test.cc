@@ -2,29 +2,13 @@
 // that nobody waits for, updates that nobody settles.
 #include <future>
 
-#include <spdlog/spdlog.h>
-
+#include "tests/remote/held_op.h"
 #include "tests/remote/processes.h"
 
 namespace troupe {
 namespace {
 
 using namespace std::chrono_literals;
-
-// A kernel that does not return, whatever its step is told, until the test lets it.
-std::vector<DoneFn> held;
-TROUPE_OP("RemainsHeld")
-    .Input("x: float")
-    .Output("y: float")
-    .Stateful()
-    .NotDifferentiable("it never ends")
-    .Doc("Waits for the test.");
-class HeldKernel {
- public:
-  explicit HeldKernel(KernelInit&) {}
-  void ComputeAsync(KernelContext&, DoneFn done) { held.push_back(std::move(done)); }
-};
-TROUPE_KERNEL("RemainsHeld").Device("CPU").Class<HeldKernel>();
 
 // What cannot be sent to another process.
 TROUPE_OP("RemainsVariant")
@@ -39,14 +23,6 @@ absl::Status MakeVariant(KernelContext& ctx) {
 }
 TROUPE_KERNEL("RemainsVariant").Device("CPU").Function<MakeVariant>();
 
-void LetGo() { std::exchange(held, {}).at(0)(absl::OkStatus()); }
-
-struct Quiet {
-  Quiet() { spdlog::set_level(spdlog::level::off); }
-  ~Quiet() { spdlog::set_level(level); }
-  const spdlog::level::level_enum level = spdlog::get_level();
-};
-
 // With `held` on the ps, and a shared variable there: `bad` is NaN after its update `added`.
 struct Held : RemotePlay {
   Held() {
@@ -58,7 +34,7 @@ struct Held : RemotePlay {
     v.Read(there.WithOpName("read_kept"));
     const Output added = v.AssignAdd(there.WithOpName("added"), ops::Const(there, 1.0f));
     ops::Log(there.WithOpName("bad"), ops::Sub(there, x, added));
-    auto n = NodeBuilder(root.graph(), "held", "RemainsHeld").Input(NodeOut{x.node(), 0}).Device("/job:ps").Build();
+    auto n = NodeBuilder(root.graph(), "held", "RemoteHeld").Input(NodeOut{x.node(), 0}).Device("/job:ps").Build();
     BOOST_REQUIRE_MESSAGE(n.ok(), n.status());
     init = GlobalVariablesInitializer(root).name();
     stage.Inline([&] { TROUPE_REQUIRE_OK(session->Extend(*root.graph())); });
@@ -264,7 +240,7 @@ BOOST_AUTO_TEST_CASE(a_step_that_failed_its_check_takes_its_updates_back_without
   Held p;
   p.Start({"bad", "held"}, {"added"}, p.options);
   p.stage.Play();
-  BOOST_REQUIRE_EQUAL(held.size(), 1u);
+  BOOST_REQUIRE_EQUAL(HeldCalls().size(), 1u);
   p.processes->Went(kMasterTask, kPsTask);
   p.processes->Went(kPsTask, kMasterTask);
   p.stage.Play();
@@ -281,7 +257,7 @@ BOOST_AUTO_TEST_CASE(a_step_that_is_settled_before_its_end_keeps_no_updates) {
     Held p;
     p.Start(fails ? Names{"bad", "held"} : Names{"held"}, {"added"}, p.options);
     p.stage.Play();
-    BOOST_REQUIRE_EQUAL(held.size(), 1u);
+    BOOST_REQUIRE_EQUAL(HeldCalls().size(), 1u);
     p.stage.Kill(WorkerOf(p.processes->Of(kMasterTask), kMasterTask));
     p.stage.Play();
     BOOST_REQUIRE(p.answer.has_value());

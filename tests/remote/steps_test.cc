@@ -1,54 +1,14 @@
 // Steps whose parts stand in several processes, message by message.
-#include <spdlog/spdlog.h>
-
 #include <cstring>
 
 #include "kernels/device/session_containers.h"
+#include "tests/remote/held_op.h"
 #include "tests/remote/processes.h"
-#include "troupe/shape_inference.h"
 
 namespace troupe {
 namespace {
 
 using namespace std::chrono_literals;
-
-// A kernel that does not return, whatever its step is told, until the test lets it.
-std::vector<DoneFn> stubborn;
-TROUPE_OP("RemoteStubborn")
-    .Input("x: float")
-    .Output("y: float")
-    .Stateful()
-    .NotDifferentiable("it never ends")
-    .Doc("Waits for the test.");
-class StubbornKernel {
- public:
-  explicit StubbornKernel(KernelInit&) {}
-  void ComputeAsync(KernelContext&, DoneFn done) { stubborn.push_back(std::move(done)); }
-};
-TROUPE_KERNEL("RemoteStubborn").Device("CPU").Class<StubbornKernel>();
-
-TROUPE_OP("RemoteTake")
-    .Input("a: float")
-    .Input("b: float")
-    .Output("y: float")
-    .Stateful()
-    .Shape(shape_fn::Unchanged)
-    .NotDifferentiable("it is a test's")
-    .Doc("a + b.");
-absl::Status Take(KernelContext& ctx) {
-  Tensor a = ctx.input(0), y(DType::kFloat, a.shape());
-  for (int64_t i = 0; i < a.num_elements(); ++i)
-    y.flat<float>()[i] = a.flat<float>()[i] + ctx.input(1).flat<float>()[i];
-  ctx.set_output(0, std::move(y));
-  return absl::OkStatus();
-}
-TROUPE_KERNEL("RemoteTake").Device("CPU").Function<Take>();
-
-struct Quiet {
-  Quiet() { spdlog::set_level(spdlog::level::off); }
-  ~Quiet() { spdlog::set_level(level); }
-  const spdlog::level::level_enum level = spdlog::get_level();
-};
 
 BOOST_AUTO_TEST_CASE(edges_1_and_3_a_step_runs_on_two_processes) {
   for (const bool wire : {false, true}) {
@@ -381,12 +341,12 @@ BOOST_AUTO_TEST_CASE(edges_6_and_7_a_step_of_another_master_runs) {
 BOOST_AUTO_TEST_CASE(a_kernel_elsewhere_that_does_not_return_keeps_nobody) {
   RemotePlay p;
   auto n =
-      NodeBuilder(p.root.graph(), "stubborn", "RemoteStubborn").Input(NodeOut{p.x.node(), 0}).Device("/job:ps").Build();
+      NodeBuilder(p.root.graph(), "stubborn", "RemoteHeld").Input(NodeOut{p.x.node(), 0}).Device("/job:ps").Build();
   BOOST_REQUIRE_MESSAGE(n.ok(), n.status());
   p.stage.Inline([&] { TROUPE_REQUIRE_OK(p.session->Extend(*p.root.graph())); });
   p.Start({"stubborn"});
   p.stage.Play();
-  BOOST_REQUIRE_EQUAL(stubborn.size(), 1u);
+  BOOST_REQUIRE_EQUAL(HeldCalls().size(), 1u);
   TROUPE_REQUIRE_OK(p.session->Close());
   p.stage.Play();
   BOOST_TEST(p.State() == "running");
@@ -394,7 +354,7 @@ BOOST_AUTO_TEST_CASE(a_kernel_elsewhere_that_does_not_return_keeps_nobody) {
   p.stage.Play();
   BOOST_TEST(p.State() == "CANCELLED");
   BOOST_TEST(p.Message().find("'stubborn'") != std::string::npos, p.Message());
-  std::exchange(stubborn, {}).front()(absl::OkStatus());
+  LetGo();
   p.stage.Play();
 }
 
@@ -506,7 +466,7 @@ BOOST_AUTO_TEST_CASE(grants_pass_between_processes) {
     for (int i = 0; i < 6; ++i) {
       const Output made = ops::Mul(here, big, ops::Const(here, 1.0f * static_cast<float>(i + 1)));
       for (int k = 0; k < 8; ++k) sum = ops::Sqrt(there, ops::Abs(there, sum));
-      auto take = NodeBuilder(there.graph(), StrCat("take", i), "RemoteTake")
+      auto take = NodeBuilder(there.graph(), StrCat("take", i), "CastTake")
                       .Input(NodeOut{sum.node(), sum.index()})
                       .Input(NodeOut{made.node(), made.index()})
                       .Device("/job:ps")

@@ -1,7 +1,10 @@
 // Variables as such: snapshots, updates in place, threads.
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <memory>
 #include <thread>
+#include <vector>
 
 #include "kernels/numerics_check.h"
 #include "tests/state/state_test_util.h"
@@ -173,6 +176,20 @@ BOOST_AUTO_TEST_CASE(eight_threads_add_and_no_update_is_lost) {
   BOOST_TEST(torn == 0);
   BOOST_TEST(slot.Read()->data<int64_t>()[63] == kThreads * kTimes);
   BOOST_TEST(slot.version() == uint64_t{kThreads * kTimes + 1});
+}
+
+// A step of a loop notes one for each iteration, and they all live until it ends: to look through
+// all at each would take minutes here.
+BOOST_AUTO_TEST_CASE(many_changes_that_live_are_noted_in_time) {
+  constexpr size_t kChanges = 300'000;
+  VariableSlot slot("w", DType::kFloat, {});
+  BOOST_REQUIRE(slot.Assign(Tensor::Scalar(1.0f)).ok());
+  std::vector<std::shared_ptr<VariableSlot::Change>> live;
+  const auto start = std::chrono::steady_clock::now();
+  BOOST_REQUIRE(slot.TryBegin());
+  while (live.size() < kChanges) live.push_back(slot.Note());
+  slot.End();
+  BOOST_TEST((std::chrono::steady_clock::now() - start < std::chrono::seconds(10)));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

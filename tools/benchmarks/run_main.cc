@@ -20,6 +20,7 @@
 #include <iterator>
 #include <thread>
 
+#include "graph/ir/on_arena.h"
 #include "tools/benchmarks/graphs.h"
 #include "tools/benchmarks/serve.h"
 #include "troupe/actors.h"
@@ -100,10 +101,8 @@ caf::behavior Drive(caf::stateful_actor<Driver>* self, Callable step, std::vecto
   };
 }
 
-proto::GraphDef Parse(const Flags& flags, const std::string& bytes) {
-  proto::GraphDef def;
-  if (!def.ParseFromString(bytes)) Need(InvalidArgument(flags.file, " holds no GraphDef"));
-  return def;
+void Parse(const Flags& flags, const std::string& bytes, proto::GraphDef* def) {
+  if (!def->ParseFromString(bytes)) Need(InvalidArgument(flags.file, " holds no GraphDef"));
 }
 
 // The graph of the flags, and a session that has run it once.
@@ -111,7 +110,9 @@ class Loaded {
  public:
   Loaded(const Flags& flags, std::string bytes, const SessionOptions& options)
       : flags_(flags), bytes_(std::move(bytes)), options_(options) {
-    Need(ImportGraphDef(Parse(flags, bytes_), {}, &graph).status());
+    OnArena<proto::GraphDef> def;
+    Parse(flags, bytes_, def.get());
+    Need(ImportGraphDef(*def, {}, &graph).status());
     feeds = FeedsOf(graph);
     fetches = FetchesOf(graph);
     targets = TargetsOf(graph);
@@ -120,10 +121,11 @@ class Loaded {
   double First() {
     session.reset();
     const Clock::time_point start = Clock::now();
-    const proto::GraphDef def = Parse(flags_, bytes_);
+    OnArena<proto::GraphDef> def;
+    Parse(flags_, bytes_, def.get());
     parts_[0] = SecondsSince(start);
     session = Session::Create(options_).value();
-    Need(session->Extend(def));
+    Need(session->Extend(*def));
     parts_[1] = SecondsSince(start) - parts_[0];
     Step();
     parts_[2] = SecondsSince(start) - parts_[1] - parts_[0];

@@ -1,6 +1,7 @@
 // troupe graph: a graph as text or for Graphviz, as it is or after passes.
 #include "troupe/graph.h"
 
+#include "graph/ir/on_arena.h"
 #include "tools/troupe/commands.h"
 #include "tools/troupe/load_graph.h"
 #include "tools/troupe/output.h"
@@ -46,10 +47,10 @@ std::string Dot(const Graph& graph) {
 }  // namespace
 
 int GraphCommand(const GraphFlags& flags) {
-  proto::GraphDef def;
-  if (absl::Status s = LoadGraph(flags.graph, &def); !s.ok()) return Complain(kFailed, s);
+  OnArena<proto::GraphDef> def;
+  if (absl::Status s = LoadGraph(flags.graph, def.get()); !s.ok()) return Complain(kFailed, s);
   auto graph = std::make_unique<Graph>();
-  if (auto imported = ImportGraphDef(def, {}, graph.get()); !imported.ok())
+  if (auto imported = ImportGraphDef(*def, {}, graph.get()); !imported.ok())
     return Complain(kFailed, Annotate(imported.status(), flags.graph));
   for (const std::string& pass : flags.passes) {
     if (pass == "prune" && flags.fetches.empty() && flags.targets.empty()) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "graph/ir/on_arena.h"
 #include "tools/troupe/commands.h"
 #include "tools/troupe/load_graph.h"
 #include "tools/troupe/npy.h"
@@ -212,15 +213,15 @@ absl::Status Trace(Session* session, const RunFlags& flags, const Feeds& feeds) 
 
 // What a session is given: the graph as it is, or that of a SavedModel.
 struct Loaded {
-  proto::GraphDef def;
+  OnArena<proto::GraphDef> def;
   Graph graph;
   std::optional<train::SavedModel> model;
   absl::Status Extend(Session* session) {
-    if (!model) return session->Extend(def);
+    if (!model) return session->Extend(*def);
     TROUPE_RETURN_IF_ERROR(session->Extend(graph));
     return model->Load(*session);
   }
-  int num_nodes() const { return model ? graph.num_nodes() - 2 : def.node_size(); }
+  int num_nodes() const { return model ? graph.num_nodes() - 2 : def->node_size(); }
 };
 
 // Reads the graph and the feeds. A graph of our own tells what type a feed has and what there is to
@@ -233,13 +234,13 @@ int Load(RunFlags* flags, std::vector<std::string>* labels, Loaded* loaded, Feed
   } else {
     if (!flags->signature.empty() || !flags->tags.empty())
       return Complain(kUsage, flags->graph + " is no folder of a SavedModel, to which --signature and --tags belong");
-    if (absl::Status s = LoadGraph(flags->graph, &loaded->def); !s.ok()) return Complain(kFailed, s);
+    if (absl::Status s = LoadGraph(flags->graph, loaded->def.get()); !s.ok()) return Complain(kFailed, s);
     *labels = flags->fetches;
   }
   const bool names_something = !flags->fetches.empty() || !flags->targets.empty() || !flags->inits.empty();
   if (flags->feeds.empty() && names_something) return kOk;
   if (!loaded->model) {
-    if (auto imported = ImportGraphDef(loaded->def, {}, &loaded->graph); !imported.ok())
+    if (auto imported = ImportGraphDef(*loaded->def, {}, &loaded->graph); !imported.ok())
       return Complain(kFailed, Annotate(imported.status(), flags->graph));
   }
   if (!names_something) return NothingToRun(loaded->graph);

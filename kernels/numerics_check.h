@@ -39,7 +39,7 @@ NonFinite CountNonFinite(const Tensor& t);
 // "1 NaN, 2 +Inf and 0 -Inf among 6 elements, the first at [0,2]".
 std::string NonFiniteText(const NonFinite& found, const Tensor& t);
 
-// INVALID_ARGUMENT that Take tells from other errors.
+// INVALID_ARGUMENT with a mark, by which TakeNotFiniteMark tells it from other errors.
 absl::Status NotFiniteError(const std::string& message);
 // True, and the mark is gone, for a status that NotFiniteError made.
 bool TakeNotFiniteMark(absl::Status* status);

@@ -12,10 +12,10 @@
 
 namespace troupe {
 
-// EvaluateNode for a kernel that was prepared before: for tests that run one kernel many times or
-// from many threads. CANCELLED when `step` was told to end and the kernel waits or is in a loop;
-// or, in a loop, when the result is not wanted any more. With `wanted`, a kernel that must wait for
-// others is UNIMPLEMENTED: nobody could end its wait.
+// EvaluateNode for a kernel that was prepared before: for constant folding, and for tests that run
+// one kernel many times or from many threads. CANCELLED when `step` was told to end and the kernel
+// waits or is in a loop; or, in a loop, when the result is not wanted any more. With `wanted`, a
+// kernel that must wait for others is UNIMPLEMENTED: nobody could end its wait.
 absl::StatusOr<std::vector<Tensor>> EvaluateKernel(const PreparedKernel& kernel, const KernelNode& node,
                                                    std::vector<Tensor> inputs, StepContext* step,
                                                    TensorExchange* exchange = nullptr, StillWanted wanted = nullptr);

@@ -28,8 +28,8 @@ struct node_end {
   absl::Status status;
   std::vector<Tensor> outputs;
   bool dead = false;
-  bool job = false;                    // it ran as one,
-  int64_t start_nanos = 0, nanos = 0;  // from then on and for so long
+  bool job = false;                    // it ran as a job:
+  int64_t start_nanos = 0, nanos = 0;  // from then on, and for so long
 };
 // What a node has waited for is there.
 struct wait_end {

@@ -37,7 +37,7 @@
 
 namespace troupe {
 
-// Its inputs, outputs and context must stay where they are.
+// Does not move: the kernel has pointers to its inputs, outputs and context.
 struct AsyncCall {
   std::vector<Tensor> inputs, outputs;
   std::unique_ptr<Arrival> arrival;  // the node's end, until it is posted
@@ -52,7 +52,7 @@ struct AsyncCall {
   // Of a step that checks itself for NaN and infinities. A share, since a job may run when its
   // executor is dead and the step is over.
   const std::shared_ptr<const NumericsCheck> numerics;
-  std::vector<Tensor> held_inputs;  // the kernel may take its own
+  std::vector<Tensor> held_inputs;  // for that check: the kernel may move its own inputs away
   StepState* const state;
   AsyncCall *before = nullptr, *after = nullptr;  // in the step's list
   // Of the answers.

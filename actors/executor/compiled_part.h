@@ -8,8 +8,8 @@
 // A counter is 32 bits. For most nodes: missing inputs, data and control, in the low 31 bits; bit
 // 31 says that one of them was dead. For a Merge: missing control inputs in bits 0..14, data inputs
 // that may still come alive in bits 15..29, bit 30 "a live value is there", bit 31 "it was made
-// ready" (white paper, section 4.4: any live input makes a Merge ready, only all dead inputs make
-// it dead).
+// ready" (TensorFlow white paper, 4.4: any live input makes a Merge ready, only all dead inputs
+// make it dead).
 //
 // Thread rule: immutable after Compile, except the measured costs, which are relaxed atomics.
 #ifndef TROUPE_ACTORS_EXECUTOR_COMPILED_PART_H_
@@ -75,8 +75,7 @@ struct OutEdge {
 static_assert(sizeof(OutEdge) == 16);
 inline constexpr int kMaxOutputs = (1 << 15) - 1;  // of a node
 // A loaned value's owner, by the slot that it is loaned to: a constant's number, or an argument's
-// index
-// with this bit.
+// index with this bit.
 inline constexpr uint32_t kLoanedArgument = 1u << 31;
 inline constexpr int kMaxLoanedInputs = 16;
 
@@ -100,8 +99,7 @@ struct CompiledNode {
   uint16_t num_outputs = 0;
   uint16_t frame = 0;   // of an Enter: the frame it leads into
   uint16_t loaned = 0;  // by input: the slot's value is loaned
-  uint16_t pinned =
-      0;  // by input: loaned for good: the slot holds a constant in every step, and its edge is a control edge
+  uint16_t pinned = 0;  // by input: loaned for good: the slot always holds a constant, and its edge is a control edge
   Handling handling = Handling::kKernel;
   ControlFlow flow = ControlFlow::kNone;
   bool deref : 1 = false;           // some input is a reference that must be read
@@ -188,8 +186,8 @@ class CompiledPart {
   mutable std::atomic<bool> answered_again{false};  // a kernel has called its `done` twice, which was logged
   mutable std::atomic<bool> has_heavy{false};       // some node ever cost more than kHeavyNanos
 
-  static constexpr uint32_t kHeavyNanos =
-      50000;  // about one thread hop: from here on a node is worth a thread of its own
+  // About what a change of threads costs: beyond it a node is worth a thread of its own.
+  static constexpr uint32_t kHeavyNanos = 50000;
 
   // Recomputes has_heavy: a kernel that was slow once may have become cheap since.
   void LookForHeavy() const {

@@ -76,7 +76,7 @@ class Mailroom {
   };
   struct Held {
     Tensor value;
-    int64_t since = 0;
+    int64_t since = 0;  // nanoseconds by the device's clock
   };
   // So many messages may lie here that nobody has asked for.
   static constexpr size_t kMost = size_t{1} << 20;

@@ -35,8 +35,8 @@ class MemoryTally {
   void Add(const std::vector<MemoryHolder>& holders);
   // The largest ones first, at most `limit`.
   std::vector<MemoryHolder> Largest(size_t limit = 10) const;
-  // "; of the 1.9 MiB in use (limit 2 MiB) node 'a' (Add) holds 1 MiB in 1 tensor, ...". Empty when
-  // nobody holds anything.
+  // "; 1.9 MiB are in use of at most 2.0 MiB, held by node 'a' (Add) (1.0 MiB in 1 tensor), ...".
+  // Empty when nobody holds anything.
   std::string Text() const;
 
  private:

@@ -39,8 +39,8 @@ class PartCompiler {
   // edges and kernels are read one after the other, where another order would wait for memory as
   // soon as a part no longer fits the cache.
   void OrderAsRun();
-  // What runs when, matters for more than its inputs and outputs. An op that takes a reference may
-  // change what that names.
+  // Whether it matters for others when the node runs. An op that takes a reference may change what
+  // that names.
   static bool HasState(const Node& n);
   // Stateful nodes of loops, and the loops that have such nodes or loops in them.
   void FindTurns();

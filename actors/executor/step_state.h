@@ -107,7 +107,7 @@ class StepState : public TensorExchange {
   bool idle() const { return !active_; }
   // Nanoseconds by the device's clock.
   int64_t Now() const { return part_->device->env()->NowNanos(); }
-  // Kernels of this step are timed.
+  // Kernels of this step are timed: all, or the costly ones.
   bool timed() const { return clock_ != Clock::kOff; }
 
   void Begin(const StepInput& input);
@@ -350,7 +350,7 @@ class StepState : public TensorExchange {
   int64_t tokens_out_ = 0;             // tokens on their way as messages
   std::atomic<int64_t> nodes_run_{0};  // written in the turn alone
   int64_t job_nanos_ = 0;
-  int64_t late_arrivals_ = 0, steps_ = 0;
+  int64_t late_arrivals_ = 0, steps_ = 0;      // dropped, and begun, since the executor was made
   int64_t rested_at_ = 0, resting_since_ = 0;  // nodes run when the waiting began, and when that was
 
   Frame root_frame_;

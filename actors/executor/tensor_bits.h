@@ -1,5 +1,5 @@
 // Moves, shares and loans tensors within an executor, without touching reference counts each time.
-// For the executor's own files.
+// For the executor's own files, and for the set of executors, which loans a step's feeds (Loan).
 //
 // A value with one consumer is moved; a value with several takes all its references at once.
 // Constants and arguments outlive the step, so they are loaned: the consumer's slot holds their

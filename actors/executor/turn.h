@@ -1,5 +1,5 @@
 // The turn of an executor: the time during which a thread runs its step. For the executor's own
-// files.
+// files, and for lend.cc, which lends no thread that is in one.
 //
 // Thread rule: step_in_turn is thread-local; a Turn belongs to the thread that makes it.
 #ifndef TROUPE_ACTORS_EXECUTOR_TURN_H_

@@ -14,8 +14,8 @@
 namespace troupe {
 
 // The reply to `message`; ABORTED when the actor ends without one, DEADLINE_EXCEEDED when `wait` is
-// over before it comes (`late`: what that is called). `through_bytes`: both pass through their
-// bytes, as if the actor were in another process (wire/wire.h).
+// over before it comes (with the message `late` and " in time"). `through_bytes`: both pass through
+// their bytes, as if the actor were in another process (wire/wire.h).
 template <class R, class Message>
 absl::StatusOr<R> Ask(caf::actor_system& system, const caf::actor& to, Message message, bool through_bytes,
                       caf::duration wait = caf::infinite, std::string_view late = "the actor did not answer") {

@@ -39,18 +39,19 @@ struct child_removed {};
 // To a session, answered by session_stats.
 struct get_session_stats {};
 struct session_stats {
-  // Calls that wait for a signature, also those that have given up since the last sweep.
+  // Requests that wait for a signature and have not been withdrawn.
   uint64_t calls_waiting = 0;
 };
-// To a container: what a snapshot waited for has been saved. To a device: the steps that it asked
-// have answered, or have had their time; the free blocks have been given back.
+// To a container: what a snapshot waited for has been saved.
 struct resources_gathered {
   int64_t request = 0;
 };
+// To a device: the steps that it asked have answered, or have had their time.
 struct holders_known {
   int64_t request = 0;
   bool time_is_over = false;
 };
+// To a device: the free blocks have been given back.
 struct blocks_returned {
   int64_t request = 0;
   int64_t bytes = 0;

@@ -1,7 +1,8 @@
 // The implementation of a Runtime. Uses CAF types, which troupe/runtime.h does not.
 //
 // Thread rule: the members are set before the runtime is shared and do not change until it ends,
-// except to_session, which mu guards, the incarnations, and what the supervisor sets.
+// except the incarnations, what the supervisor sets, and what a mutex guards: `mu` to_session,
+// `worker_mu` worker_changed.
 #ifndef TROUPE_ACTORS_RUNTIME_RUNTIME_IMPL_H_
 #define TROUPE_ACTORS_RUNTIME_RUNTIME_IMPL_H_
 
@@ -59,7 +60,7 @@ struct Runtime::Impl {
   // The incarnations of the devices, by their place in `devices`: one more with each death of a
   // device's actor. Edges between parts name that of the sending device; sessions are told.
   std::deque<std::atomic<uint64_t>> incarnations;
-  // "worker:<task>", "device:<name>", "container:<name>" -> the living actor
+  // The living actors, by the names that supervisor.h draws.
   std::shared_ptr<Directory> directory;
   CastPolicies policies;
   std::shared_ptr<RootSupervisor> root;
@@ -78,8 +79,9 @@ struct Runtime::Impl {
   std::shared_ptr<RemoteTasks> remote;
   std::shared_ptr<RemoteSteps> remote_steps;
   std::weak_ptr<Runtime> self;
-  uint64_t incarnation = 0;
+  uint64_t incarnation = 0;  // of this process, as the others of its cluster know it
   bool in_cluster = false;
+  // Hears of the next incarnation of a worker (WatchWorkers of remote_tasks.h); may be empty.
   std::mutex worker_mu;
   std::function<void(const std::string& task, const caf::actor& worker)> worker_changed;
   // The actors of resources, by device (state/state_actors.h).

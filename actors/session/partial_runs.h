@@ -1,10 +1,10 @@
-// The partial runs of a session, by handle. There are so many at most; those that are over are let
-// go of when a place is needed, or when their last fetch is taken.
+// The partial runs of a session, by handle. Their number is bounded; those that are over are let go
+// of when a place is needed, or when their last fetch is taken.
 //
 //   state    event                                        next
 //   (none)   Add finds a place                            begun: it counts, and nobody finds it
-//   begun    what Add calls gives its step                open
-//   begun    what Add calls fails, or throws              (none)
+//   begun    Add's `begin` returns its step               open
+//   begun    Add's `begin` fails, or throws               (none)
 //   open     Find                                         open
 //   open     its step is over, and a place is needed      (none); why it failed is remembered
 //   open     Remove                                       (none)

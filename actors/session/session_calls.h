@@ -16,20 +16,20 @@
 
 namespace troupe {
 
-// The error for a call that waits, on a thread on which nobody may.
+// FAILED_PRECONDITION: the error for a call that waits, on a thread on which nobody may.
 absl::Status RefuseInActor(std::string_view what);
-// The same for a Run, which there are other ways to do.
+// The same for a Run; the message names the other ways to run a step.
 absl::Status RefuseRunInActor(std::string_view which);
 
-// There is nobody to tell how a step ended, or that it was refused; found at its end, that would be
-// said of the wrong call.
+// Logs that a RunAsync was given no callback, for a caller that then runs nothing: nobody could be
+// told how the step ended. Logged only at that end, the message would not stand beside its call.
 void NoCallback();
 
 // Both answer `heard` once, on any thread.
 void ExtendThen(const std::shared_ptr<SessionMaster>& master, extend_request request, Reply<extend_reply> heard);
 void CompileThen(const std::shared_ptr<SessionMaster>& master, compile_request request, Reply<compile_reply> heard);
 absl::Status ExtendAndWait(const std::shared_ptr<SessionMaster>& master, extend_request request);
-// With `parts`, the graphs of the parts are added there.
+// `parts`, unless it is null, gets the graphs of the parts.
 absl::StatusOr<std::shared_ptr<Signature>> CompileAndWait(const std::shared_ptr<SessionMaster>& master,
                                                           compile_request request, const Deadline& deadline,
                                                           const CancellationToken* token, proto::RunMetadata* parts);

@@ -19,7 +19,7 @@ class SessionElsewhere {
  public:
   // Closes it.
   virtual ~SessionElsewhere() = default;
-  // Why no call can be made any more.
+  // OK, or why no call can be made any more.
   virtual absl::Status Usable() const = 0;
   // As the methods of Session with these names. `metadata` may be null.
   virtual absl::Status Extend(const extend_request& graph) = 0;
@@ -42,6 +42,7 @@ struct Callable::Elsewhere {
   std::shared_ptr<SessionElsewhere> session;
   Names feeds, fetches, targets;
   int64_t timeout_ms = 0;  // the session's
+  // INVALID_ARGUMENT when the number of values is not that of the feeds.
   absl::StatusOr<run_request> Step(const RunOptions& options, absl::Span<const Tensor> values) const;
 };
 

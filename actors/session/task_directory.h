@@ -54,7 +54,8 @@ class TaskDirectory {
   // The incarnation of a device that lives, as told last; 0: the device is not known.
   uint64_t IncarnationOf(std::string_view device) const;
   void Renew(std::string_view device, uint64_t incarnation);
-  // The answers that are to come may be lost. That of one task is.
+  // The answers that are to come may be lost, or that of one task is: ToAsk gives the questions
+  // again.
   void AskAgain();
   void AskAgain(uint32_t task);
   // Of all tasks, as told last; WhyDown of a task that has never told any. Those of others that

@@ -2,13 +2,14 @@
 // pool of free sets of executors that can run it (step/executor_set.h).
 //
 // It chooses how a call runs. A blocking Run waits in its step's lane (step/blocking_step.h) only
-// where each kernel returns: without deadline and token, for the library's own kernels. Any other
-// blocking Run starts an asynchronous step (step/async_step.h) and waits for the answer. That step
-// begins on the calling thread if it is known to be short: with a deadline or token, one of the
-// library's kernels that took at most 1 ms with feeds at least as large in every dimension; with
-// users' kernels, one that took at most 10 ms when it was last measured (step/step_cost.h). As soon
-// as nothing of it can run on the calling thread, or the time is over, it goes on elsewhere. While
-// a kernel occupies the caller's thread, neither Close nor a deadline takes effect.
+// where each kernel returns: without deadline and token, for the library's own kernels, with all
+// parts in this process; or where no compute thread can be had. Any other blocking Run starts an
+// asynchronous step (step/async_step.h) and waits for the answer. That step begins on the calling
+// thread if it is known to be short: with a deadline or token, one of the library's kernels alone
+// that took at most 1 ms with feeds at least as large in every dimension; without either, one that
+// took at most 10 ms when it was last measured (step/step_cost.h). As soon as nothing of it can run
+// on the calling thread, or the time is over, it goes on elsewhere. While a kernel occupies the
+// caller's thread, neither Close nor a deadline takes effect.
 //
 // Thread rule: all methods are thread safe once the signature is made. Threads that run steps share
 // no memory that each step writes: a set of executors belongs to one step at a time, and free sets
@@ -86,14 +87,19 @@ class Signature : public std::enable_shared_from_this<Signature> {
   // A free set, or a new one; never null. Callers check `closed` themselves.
   std::unique_ptr<ExecutorSet> Lease();
   void Release(std::unique_ptr<ExecutorSet> set);
+  // INVALID_ARGUMENT when the value has another type than feed i, or a shape that does not fit.
   absl::Status CheckFeed(size_t i, const Tensor& value) const;
   // Whether another process runs parts of it as this task.
   bool HasPartsAt(std::string_view task) const;
   // Its fetches and targets, for messages.
   std::string Describe() const;
+  // CheckFeed of all; INVALID_ARGUMENT also when there are more or fewer values.
   absl::Status CheckFeeds(const FeedValues& values) const;
   // The deadline of a call that begins now.
   Deadline DeadlineOf(const RunOptions& options) const;
+  // As Session::Run. FAILED_PRECONDITION in an actor's handler, INVALID_ARGUMENT as CheckFeeds,
+  // CANCELLED when the session is closed, RESOURCE_EXHAUSTED without memory to begin: no part has
+  // begun then.
   absl::Status RunBlocking(const RunOptions& options, const Deadline& deadline, const FeedValues& feeds,
                            std::vector<Tensor>* outputs, proto::RunMetadata* metadata);
   // `lend_us`: for how long the calling thread may work on the step; negative = as the session's

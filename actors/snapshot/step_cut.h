@@ -22,7 +22,7 @@
 // left that could wake another.
 //
 // Thread rule: belongs to the thread that takes the snapshot. Busy blocks for the steps' answers,
-// 100 ms at most.
+// 100 ms at most each time that it asks.
 #ifndef TROUPE_ACTORS_SNAPSHOT_STEP_CUT_H_
 #define TROUPE_ACTORS_SNAPSHOT_STEP_CUT_H_
 

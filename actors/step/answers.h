@@ -12,7 +12,7 @@
 
 namespace troupe {
 
-// The error of a fetch that has no value although its step succeeded.
+// INVALID_ARGUMENT: the error of a fetch that has no value although its step succeeded.
 absl::Status NotTaken(const std::string& fetch);
 // Calls a callback of the program. An exception that it throws is logged and dropped.
 void CallDone(const RunCallback& done, absl::Status status, std::vector<Tensor> outputs) noexcept;

@@ -2,9 +2,9 @@
 // none of them can go on.
 //
 // A blocking Run waits so only where each kernel returns: without deadline and token, for the
-// library's own kernels. Any other blocking Run starts an asynchronous step and waits for its
-// answer (Signature::RunBlocking). While a kernel occupies the caller's thread, Close does not take
-// effect.
+// library's own kernels, with all parts in this process. Any other blocking Run starts an
+// asynchronous step and waits for its answer (Signature::RunBlocking). While a kernel occupies the
+// caller's thread, Close does not take effect.
 //
 // Edges 1, 3, 4 and 5 of executor_set.h. Thread rule: Run on the thread that has leased the set.
 #ifndef TROUPE_ACTORS_STEP_BLOCKING_STEP_H_

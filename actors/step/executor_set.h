@@ -2,14 +2,15 @@
 //
 // A set is leased to one step at a time (signature/signature.h). What begins, runs and ends a step
 // is its kind: a caller who waits in the step's lane (blocking_step.h), a callback (async_step.h),
-// or a caller who feeds and fetches piece by piece (partial_step.h). The set starts the parts,
-// counts their ends, and keeps the step's error and results; local_transport.h delivers its
-// messages. What tells a step to end, and the answer that is given before it has ended, stand in
-// stop.cc.
+// a caller who feeds and fetches piece by piece (partial_step.h), or a master in another process
+// (remote_step.h). The set starts the parts, counts their ends, and keeps the step's error and
+// results; local_transport.h delivers its messages. What tells a step to end, and the answer that
+// is given before it has ended, stand in stop.cc.
 //
 //   state      event                                     action                                            next
 //   free       a blocking Run of the library's kernels,
-//              without deadline and token             1 run_step to each executor, through the lane      in its lane
+//              without deadline and token, all parts
+//              in this process                        1 run_step to each executor, through the lane      in its lane
 //   free       any other call                         2 run_step to each executor (async_step.h)         running
 //   in its lane, running  Stop of this step           3 keep the error, tell kernels and executors      as before
 //   in its lane, running  Stop of an older step       4 nothing                                         as before
@@ -73,6 +74,8 @@ class alignas(64) ExecutorSet : public StepGroup, public StepListener, public Ca
   ~ExecutorSet() override;
 
   const Signature& signature() const { return *signature_; }
+  // Whether it is not known of all that the step runs when it returns: there are kernels of users,
+  // or parts in other processes.
   bool user_kernels() const { return user_kernels_; }
   // Of the parts that this process runs.
   const std::vector<std::shared_ptr<Executor>>& executors() const { return executors_; }
@@ -151,7 +154,8 @@ class alignas(64) ExecutorSet : public StepGroup, public StepListener, public Ca
   Lane& lane() { return lane_; }
   // Works along with the step's jobs until the lane has something to run, or it is time to sleep.
   void HelpJobs();
-  // The step's status and its outputs.
+  // The step's status and its outputs. DATA_LOSS when the step failed by its check for NaN and
+  // infinities, and there was no memory to take all of its updates back.
   absl::Status Finish(std::vector<Tensor>* outputs);
   // The same without outputs: results were told one by one.
   absl::Status FinishPartial();

@@ -8,7 +8,8 @@
 // `done` is called on the calling thread.
 //
 //   asked     no step is known that was short with feeds as big                    1 on the compute threads, as are first steps        elsewhere
-//   asked     a part has kernels of the user's, which may not come back           2 on the compute threads                            elsewhere
+//   asked     a part has kernels of the user's, which may not come back, or is in another process
+//                                                                                  2 on the compute threads                            elsewhere
 //   asked     inside of an executor's turn (a kernel starts a step)                2 on the compute threads                            elsewhere
 //   asked     within `done` of a lent step of this thread                          3 it waits until that returns                       waiting
 //   asked     otherwise                                                            4 run_step to each executor, through the lane      lent

@@ -1,5 +1,7 @@
 // A step as its set of executors sees it: whom the set tells what its parts say. Its kinds are
-// BlockingStep, AsyncStep and PartialStep.
+// BlockingStep, AsyncStep, PartialStep, and RemoteStep, whose master is another process.
+//
+// Thread rule: called from any thread; GiveAnswer by the clock's.
 #ifndef TROUPE_ACTORS_STEP_STEP_H_
 #define TROUPE_ACTORS_STEP_STEP_H_
 

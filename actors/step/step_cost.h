@@ -18,7 +18,7 @@
 namespace troupe {
 
 // What a step may take that begins on its caller's thread: one that has a deadline or token, and
-// one with kernels of users.
+// one with kernels of users, or with parts in other processes ("user_kernels" below).
 inline constexpr int64_t kLimitedNanos = 1'000'000, kUsersNanos = 10'000'000;
 
 // The largest feeds with which a step was cheap: their shapes, and for each the number of

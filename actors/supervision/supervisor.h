@@ -5,9 +5,11 @@
 //
 //   runtime's supervisor   watched by the runtime itself (RootSupervisor)
 //     session:<id>         one for each session that lives
+//     readiness            once somebody asks (train/ready_board.h)
 //     worker:<task>        itself a supervisor, of the devices of its task:
 //       device:<name>
-//       container:<name>
+//       container:<name>   itself a supervisor, of the resources that are actors:
+//         state:<device>:<number>
 //
 // Executors are owned by their sets and are not restarted: the next lease makes a new set
 // (signature/signature.h). The policy of each kind of child (CastPolicies) says which deaths lead
@@ -93,7 +95,7 @@ struct RestartPolicy {
 };
 
 // What the runtime declares for each kind of child, and for the supervisor of them, which is
-// restarted without a delay.
+// restarted without a delay. State actors have the policy of containers.
 struct CastPolicies {
   RestartPolicy session, worker, device, container, supervisor;
 };
@@ -107,7 +109,6 @@ class RestartDecision {
   // Records a failure at `now`. Returns the delay before the restart; negative when the child is
   // given up.
   std::chrono::milliseconds OnFailure(Time now);
-  int failures_in_window() const { return static_cast<int>(failures_.size()); }
 
  private:
   RestartPolicy policy_;

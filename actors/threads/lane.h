@@ -6,10 +6,10 @@
 // drains; it would only wait otherwise. The executors remain ordinary actors. The caller of
 // RunAsync may be the lane of a short step, too, but never waits in it (step/lend.cc).
 //
-// Thread rule: Own, Drain and Wait belong to the calling thread. Messages sent by that thread name
-// the lane as their execution unit; other threads name remote(), which queues under a mutex and
-// wakes the lane. An actor that is not the lane's own goes to the scheduler. The lane's own actors
-// go to `elsewhere` (turn_threads.h) when no thread drains the lane any more.
+// Thread rule: Own, Attach, Detach, DrainSome and Wait belong to the calling thread. Messages sent
+// by that thread name the lane as their execution unit; other threads name remote(), which queues
+// under a mutex and wakes the lane. An actor that is not the lane's own goes to the scheduler. The
+// lane's own actors go to `elsewhere` (turn_threads.h) when no thread drains the lane any more.
 #ifndef TROUPE_ACTORS_THREADS_LANE_H_
 #define TROUPE_ACTORS_THREADS_LANE_H_
 

@@ -19,7 +19,7 @@ extern std::atomic<int> process_number;
 // Starts to count forks.
 void CountForks();
 inline int ThisProcess() { return process_number.load(std::memory_order_relaxed); }
-// `what`: "session".
+// FAILED_PRECONDITION for a call of a parent's object in the child. `what`: "session".
 absl::Status OfAnotherProcess(std::string_view what);
 
 }  // namespace troupe

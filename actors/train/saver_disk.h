@@ -19,12 +19,14 @@ namespace troupe::train {
 // Seconds since 1970.
 double TimeNow();
 
-// Behind the prefix: the folder where the parts of a sharded save lie until they are merged. No
-// other save has it. And what stands between the prefix and the number of such a part.
+// What stands behind the prefix in the name of the folder in which the parts of a sharded save lie
+// until they are merged. Another one at each call.
 std::string UniqueFolder();
+// What stands between the prefix and the number of such a part: a new UniqueFolder, "/part".
 std::string NewSuffix();
 
-// The list of a folder, its paths absolute or as files::Join gives them. DATA_LOSS when it is none.
+// The list of a folder, its paths absolute or as files::Join gives them. DATA_LOSS when the file
+// `name` is no such list.
 absl::StatusOr<proto::CheckpointState> ReadState(const std::string& folder, const std::string& name);
 
 // The graph beside a checkpoint; that of several files of the first format has the name without

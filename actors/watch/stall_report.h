@@ -74,8 +74,8 @@ class StepQuestion : public std::enable_shared_from_this<StepQuestion> {
   // released meanwhile; called once. `answered` is called once, when all parts have answered, in
   // the turn of the last one; it is not called if an executor dies with the question, or this
   // object is gone. For an executor that is dead already the answer is that its part is over.
-  // False, and `answered` is never called, when no part has an executor that lives: so nothing is
-  // called before this returns, on its thread.
+  // False, and `answered` is never called, when that holds for all parts; so Ask itself calls
+  // nothing.
   bool Ask(LocalTransport* transport, std::function<void(const std::shared_ptr<StepQuestion>&)> answered);
   // The report made of the answers that have come so far.
   std::vector<std::string> Lines() const;

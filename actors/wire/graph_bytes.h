@@ -20,8 +20,8 @@ namespace wire {
 // Equal messages are equal bytes. False when there are too many.
 bool ToBytes(const proto::GraphDef& def, std::string* bytes);
 
-// Of a graph that is placed, what its nodes ask to stand beside is not told: it stands there, or in
-// another part.
+// kDone: the graph is placed. Which nodes its nodes ask to stand beside (colocation) is left out:
+// these stand there already, or in another part.
 enum class Placement { kOpen, kDone };
 caf::error WriteGraph(caf::serializer& f, const Graph& graph, Placement placement);
 // Adds what was written to `graph`, or nothing.

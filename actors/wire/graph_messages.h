@@ -1,4 +1,5 @@
-// What a session and the workers tell each other: plain values, which could leave the process.
+// What a session and the workers tell each other: plain values, which leave the process when the
+// worker is in another one.
 //
 //   from     to       message            means
 //   session  worker   list_devices       which devices does your task have?

@@ -1,5 +1,5 @@
-// What the parts of a step and the step itself tell each other: plain values, which could leave the
-// process.
+// What the parts of a step and the step itself tell each other: plain values, which leave the
+// process when the step runs in several.
 //
 //   from        to      message          means
 //   step        part    run_step         these are your arguments: begin
@@ -193,8 +193,8 @@ class EdgeTable {
 };
 
 // The one way from part to part, from the step to its parts and from them to the step. Senders make
-// messages of values; how these travel is decided here. Local delivery implements it
-// (step/local_transport.h); a link to another process will.
+// messages of values; how these travel is decided here. LocalTransport implements it, and hands
+// what is for another process to its RemoteLink (step/local_transport.h).
 class PartTransport {
  public:
   virtual ~PartTransport() = default;

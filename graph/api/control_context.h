@@ -44,7 +44,8 @@ class ControlFlowContext {
   // this branch.
   NodeOut pred, pivot;
   int branch = 0;
-  // While.
+  // While. The pivots are the first loop variable, as the condition and as the body sees it: its
+  // Merge, and the Identity behind its Switch. The latter is invalid until the condition is built.
   std::string frame_name;
   int64_t parallel_iterations = 10;
   NodeOut pivot_for_pred, pivot_for_body;

@@ -1,4 +1,5 @@
-// The data behind scopes; for graph/api itself.
+// The data behind scopes; for graph/api, and for what builds beside a scope: gradients and
+// optimizers, which leave its prefix and loops (TopLevel).
 //
 // All scopes of a graph share one ScopeShared. A ScopeState is what WithX changes: immutable once
 // made, shared by copies of the Scope and by the Outputs built with it.
@@ -67,7 +68,7 @@ struct ScopeState {
   Node* colocate = nullptr;
   std::vector<Node*> control;
   ControlFlowContext* context = nullptr;
-  SourceLocation pinned;
+  SourceLocation pinned;  // known: the line of every node, whoever builds it
 };
 
 // A copy for the outermost scope: no prefix, no control dependencies, outside of loops and

@@ -149,7 +149,8 @@ class Backprop {
     NodeOut grads;  // a stack of the gradients of what is popped; invalid until there are any
   };
   void FindStacks();
-  // INVALID when values that matter leave through a stack in a way that cannot be run backwards.
+  // UNIMPLEMENTED when values that matter leave through a stack in a way that cannot be run
+  // backwards.
   absl::Status CheckStacks();
   const Stack* StackOf(const Node* n) const {
     const auto it = stack_of_.find(n);

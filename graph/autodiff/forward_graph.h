@@ -72,7 +72,8 @@ struct GuardItem {
 class ForwardGraph {
  public:
   explicit ForwardGraph(Graph* graph) : graph_(graph) {}
-  // Reads the graph. INVALID_ARGUMENT when its frames or its order are broken.
+  // Reads the graph. INVALID_ARGUMENT when its frames or its order are broken, UNIMPLEMENTED when
+  // conditionals are nested too deep.
   absl::Status Build();
 
   LoopFrame* root() { return &frames_.front(); }

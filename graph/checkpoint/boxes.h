@@ -19,10 +19,11 @@ std::optional<TensorSlice> Intersect(const TensorSlice& a, const TensorSlice& b)
 // to `to`, which holds `to_box`. REQUIRES: `what` lies in both; both have one dtype, no resources.
 void CopyBox(const TensorSlice& what, const TensorSlice& from_box, const Tensor& from, const TensorSlice& to_box,
              Tensor* to);
-// The box `want` of a tensor of which `slices` are kept. `read` gives one of them. INVALID_ARGUMENT
-// when a part of the box is in no slice, or in two; checked before anything is read. The result is
-// `allocator`'s, and so is what `read` gives for it; parts that are copied are the process's.
-// REQUIRES: all boxes came from Within.
+// The box `want` of a tensor of which `slices` are kept. `read` gives one of them, in memory of the
+// allocator that it is given. INVALID_ARGUMENT when a part of the box is in no slice, or in two:
+// before anything is read, unless as many elements come twice as are missing. RESOURCE_EXHAUSTED
+// without memory for the result. The result is `allocator`'s; slices that are read to be copied
+// into it are the process's. REQUIRES: all boxes came from Within.
 absl::StatusOr<Tensor> Assemble(Allocator* allocator, DType dtype, const TensorSlice& want,
                                 const std::vector<TensorSlice>& slices,
                                 const std::function<absl::StatusOr<Tensor>(size_t, Allocator*)>& read);

@@ -1,6 +1,6 @@
 // Checkpoints of TensorFlow's first format: tables (graph/files/table.h), one or several, with the
-// values inside. The empty key has the names with their types, shapes and slices, the
-// key of each slice (slice_key.h) its values, both as SavedTensorSlices.
+// values inside. The empty key has the names with their types, shapes and slices, the key of each
+// slice (slice_key.h) its values, both as SavedTensorSlices.
 //
 // Thread rule: a FirstFormatReader may be used by any number of threads at once; a file is
 // written by one.

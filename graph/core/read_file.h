@@ -3,8 +3,9 @@
 // std::ifstream opens a folder without an error and throws when it is read; users name folders by
 // mistake.
 //
-// files::Read (troupe/files.h) is for paths with a scheme, and reads at offsets, which a pipe and a
-// device do not have; this function is for what a user names on a command line.
+// files::Read (troupe/files.h) knows schemes, but reads at offsets, which a pipe and a device do
+// not have. This function is for a path without a scheme that a user names: of a graph, or on a
+// command line.
 #ifndef TROUPE_GRAPH_CORE_READ_FILE_H_
 #define TROUPE_GRAPH_CORE_READ_FILE_H_
 
@@ -21,7 +22,7 @@ inline constexpr uint64_t kMostWithoutSize = (uint64_t{1} << 31) - 1;
 
 // NOT_FOUND when `path` cannot be opened; INVALID_ARGUMENT when it cannot be read (a folder), or
 // has more bytes than both its size, as the file system tells it, and `most`, of which no more are
-// read. All name the path. From any thread.
+// read; RESOURCE_EXHAUSTED without memory for them. All name the path. From any thread.
 absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t most = kMostWithoutSize);
 
 }  // namespace troupe

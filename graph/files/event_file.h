@@ -21,11 +21,13 @@ namespace troupe::files {
 
 class EventFileWriter {
  public:
-  // A new file "PREFIX.out.tfevents.SECONDS.HOST.PROCESS.NUMBER"; TensorBoard looks for "tfevents"
-  // in the names of a folder's files. The version is in the file when this returns.
+  // A new file "PREFIX.out.tfevents.SECONDS.HOST.PROCESS.NUMBER", with `suffix` behind it;
+  // TensorBoard looks for "tfevents" in the names of a folder's files. The version is in the file
+  // when this returns.
   static absl::StatusOr<std::unique_ptr<EventFileWriter>> Create(const std::string& prefix,
                                                                  const std::string& suffix = "");
-  // An event without a time gets the time of this call.
+  // An event without a time gets the time of this call. INVALID_ARGUMENT for one of more than 2
+  // GiB.
   absl::Status Write(const proto::Event& event);
   absl::Status Flush() { return writer_->Flush(); }
   absl::Status Close() { return writer_->Close(); }

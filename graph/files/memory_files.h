@@ -38,7 +38,7 @@ class MemoryFiles : public FileSystem, public std::enable_shared_from_this<Memor
   // Back to what was synced: the bytes, and the names too unless `keep_names`. Files that are open
   // to write fail from here on.
   void Crash(bool keep_names);
-  // Of whoever sets what the gate reads.
+  // The lock under which the gate is asked, for whoever changes what it reads.
   std::mutex& mutex() { return mu_; }
 
  private:

@@ -18,7 +18,7 @@ namespace troupe::files {
 
 bool HasNpyForm(DType dtype);
 // The tensor of a file with these bytes. INVALID_ARGUMENT for what is no .npy file, or one of a
-// type that is none here.
+// type that is none here; RESOURCE_EXHAUSTED without memory for it.
 absl::StatusOr<Tensor> ParseNpy(std::string_view bytes);
 // What a file consists of.
 struct NpyFile {

@@ -1,5 +1,5 @@
-// Sorted tables of keys and values in one file, in LevelDB's format: the index of a checkpoint, and
-// checkpoints of the first version.
+// Sorted tables of keys and values in one file, in LevelDB's format: the index of a bundle, and
+// checkpoints of the first format (graph/checkpoint).
 //
 // A table is a row of blocks, then a block that maps each block's last key to where it lies, then
 // 48 bytes that tell where that index is. table.cc draws the bytes.

@@ -1,7 +1,10 @@
 // Fusing: replaces several nodes that one kernel can compute together by one node.
 //
 //   MatMul + BiasAdd (or + a vector) + activation      _FusedMatMul    (TensorFlow's ops and attrs)
-//   Conv2D + BiasAdd + activation                      _FusedConv2D
+//   Conv2D + BiasAdd + batch normalisation + activation  _FusedConv2D: each of the last three may be
+//                                                      missing, but not both of the first two; the
+//                                                      normalisation is that of inference, float32
+//   the same of DepthwiseConv2dNative                  _FusedDepthwiseConv2dNative
 //   ReluGrad of a Conv2DBackpropInput                  _Conv2DBackpropInputReluGrad
 //   Conv2DBackpropFilter and BiasAddGrad of the same   _Conv2DBackpropFilterBias (float32)
 //   trees of element-wise nodes                        _FusedElementwise

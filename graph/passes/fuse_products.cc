@@ -1,4 +1,4 @@
-// MatMul and Conv2D with the bias and the activation behind them.
+// MatMul and convolutions with the bias, the batch normalisation and the activation behind them.
 #include <algorithm>
 #include <optional>
 
@@ -26,44 +26,80 @@ class Products {
     for (Node* n : fuser_.graph()->op_nodes()) {
       TROUPE_RETURN_IF_ERROR(fuser_.wanted());
       const std::string& op = n->op().name;
-      if (op != "MatMul" && op != "Conv2D") continue;
-      if (const Edge* use = OnlyUse(*n); use != nullptr && SameDevice(*n, *use->dst))
-        TROUPE_RETURN_IF_ERROR(Try(n, use, op == "Conv2D"));
+      if (op == "MatMul") {
+        TROUPE_RETURN_IF_ERROR(Try(n, false));
+      } else if (op == "Conv2D" || op == "DepthwiseConv2dNative") {
+        TROUPE_RETURN_IF_ERROR(Try(n, true));
+      }
     }
     return absl::OkStatus();
   }
 
  private:
-  absl::Status Try(Node* product, const Edge* use, bool convolution) {
-    Node* add = use->dst;
+  absl::Status Try(Node* product, bool convolution) {
     // In a small float the separate ops round between each other.
     if (convolution && product->output_type(0) == DType::kHalf) return absl::OkStatus();
-    if (!AddsVector(*product, *add, use->dst_input, convolution)) return absl::OkStatus();
-    Node* activation = nullptr;
-    if (const Edge* next = OnlyUse(*add);
-        next != nullptr && SameDevice(*add, *next->dst) && IsActivation(next->dst->op().name, convolution)) {
-      activation = next->dst;
-    }
+    const bool depthwise = product->op().name == "DepthwiseConv2dNative";
     FusedNode f;
-    f.op = convolution ? "_FusedConv2D" : "_FusedMatMul";
+    f.op = depthwise ? "_FusedDepthwiseConv2dNative" : convolution ? "_FusedConv2D" : "_FusedMatMul";
     for (const char* name : {"T", "transpose_a", "transpose_b", "strides", "padding", "explicit_paddings",
                              "data_format", "dilations", "use_cudnn_on_gpu"}) {
+      if (depthwise && name == std::string_view("use_cudnn_on_gpu")) continue;
       if (const AttrValue* v = product->attrs().Find(name)) f.attrs.Set(name, *v);
     }
-    f.attrs.Set("num_args", 1);
-    if (convolution) f.attrs.Set("TArgs", std::vector<DType>{product->output_type(0)});
-    std::vector<std::string> ops = {"BiasAdd"};
-    f.parts = {product, add};
-    if (activation != nullptr) {
-      ops.push_back(activation->op().name);
-      f.parts.push_back(activation);
-      if (const AttrValue* alpha = activation->attrs().Find("alpha")) f.attrs.Set("leakyrelu_alpha", *alpha);
+    f.inputs = {product->input(0), product->input(1)};
+    f.parts = {product};
+    std::vector<std::string> ops;
+    const Edge* use = NextOf(*product);
+    if (use != nullptr && AddsVector(*product, *use->dst, use->dst_input, convolution)) {
+      ops.push_back("BiasAdd");
+      f.inputs.push_back(use->dst->input(1 - use->dst_input));
+      f.parts.push_back(use->dst);
+      use = NextOf(*use->dst);
     }
+    if (use != nullptr && convolution && Normalises(*product, *use->dst, use->dst_input)) {
+      ops.push_back("FusedBatchNorm");
+      for (int i = 1; i <= 4; ++i) f.inputs.push_back(use->dst->input(i));
+      f.parts.push_back(use->dst);
+      if (const AttrValue* epsilon = use->dst->attrs().Find("epsilon")) f.attrs.Set("epsilon", *epsilon);
+      use = NextOf(*use->dst);
+    }
+    if (ops.empty()) return absl::OkStatus();
+    if (use != nullptr && IsActivation(use->dst->op().name, convolution)) {
+      ops.push_back(use->dst->op().name);
+      f.parts.push_back(use->dst);
+      if (const AttrValue* alpha = use->dst->attrs().Find("alpha")) f.attrs.Set("leakyrelu_alpha", *alpha);
+    }
+    const int args = static_cast<int>(f.inputs.size()) - 2;
+    f.attrs.Set("num_args", args);
+    if (convolution && !depthwise) f.attrs.Set("TArgs", std::vector<DType>(args, product->output_type(0)));
     f.attrs.Set("fused_ops", std::move(ops));
     if (!fuser_.HasKernel(f.op, f.attrs, *product)) return absl::OkStatus();
-    f.inputs = {product->input(0), product->input(1), add->input(1 - use->dst_input)};
     f.outputs = {{f.parts.back(), 0}};
     return fuser_.Replace(std::move(f)).status();
+  }
+
+  // The one edge out of n's first output, when a fused node may take the value's place; else null.
+  // Other outputs have no consumers then.
+  static const Edge* NextOf(const Node& n) {
+    const Edge* use = nullptr;
+    for (const Edge* e : n.out_edges()) {
+      if (!e->dst->IsOp()) continue;
+      if (use != nullptr || e->IsControl() || e->src_output != 0) return nullptr;
+      use = e;
+    }
+    return use != nullptr && SameDevice(n, *use->dst) ? use : nullptr;
+  }
+
+  // True when `norm` is the batch normalisation, by given statistics, of its input `i`, the
+  // convolution `product`, in float32.
+  static bool Normalises(const Node& product, const Node& norm, int i) {
+    const std::string& op = norm.op().name;
+    if (op != "FusedBatchNorm" && op != "FusedBatchNormV2" && op != "FusedBatchNormV3") return false;
+    if (i != 0 || product.output_type(0) != DType::kFloat || norm.output_type(1) != DType::kFloat) return false;
+    const auto training = norm.Attr<bool>("is_training");
+    const auto format = product.Attr<std::string>("data_format"), of_norm = norm.Attr<std::string>("data_format");
+    return training.ok() && !*training && format.ok() && of_norm.ok() && *format == *of_norm;
   }
 
   // True when `add` adds a vector to the last dimension of its input `i`, the product.

@@ -51,14 +51,15 @@ class TensorArray : public Resource {
   PartialTensorShape element_shape() const;
 
   // INVALID_ARGUMENT: another dtype, an index out of range of an array of fixed size, a shape that
-  // does not fit, an element that was written or read before.
+  // does not fit, an element that was written or read before. RESOURCE_EXHAUSTED: no memory for a
+  // sum.
   absl::Status Write(int64_t index, Tensor value);
   // INVALID_ARGUMENT: an index out of range, an element that was cleared by a read, or never
-  // written while the element shape is not known.
+  // written while the element shape is not known. RESOURCE_EXHAUSTED: no memory for zeros.
   absl::StatusOr<Tensor> Read(int64_t index);
   // The elements, each in its own place of the result. As Read.
   absl::StatusOr<std::vector<Tensor>> ReadAll(absl::Span<const int32_t> indices);
-  // Drops the elements; later calls fail.
+  // Drops the elements; later calls are INVALID_ARGUMENT.
   void Close();
   std::string DebugString() const override;
   void VisitTensors(const std::function<void(const Tensor&)>& visit) const override;
@@ -77,6 +78,7 @@ class TensorArray : public Resource {
   bool closed_ = false;
 };
 
+// The container of a step's resources in which its arrays are.
 inline constexpr char kTensorArrays[] = "tensor_arrays";
 
 // Output 0 is the array's handle, output 1 a new flow.

@@ -17,8 +17,8 @@ inline constexpr int kNumActivationTypes = 10;  // float double int32 uint8 int1
 
 struct ActivationTable {
   using Forward = void (*)(const void* x, void* y, int64_t n, float alpha);
-  // x is the op's input (Relu, Relu6, LeakyRelu, Softplus, Softsign) or output (Elu, Selu); dx = dy
-  // * f'. May work in place.
+  // dx = dy * f'. x is the op's input (Relu, Relu6, LeakyRelu, Softplus, Softsign) or output (Elu,
+  // Selu). May work in place.
   using Backward = void (*)(const void* dy, const void* x, void* dx, int64_t n, float alpha);
   Forward forward[kNumActivations][kNumActivationTypes];
   Backward backward[kNumActivations][kNumActivationTypes];

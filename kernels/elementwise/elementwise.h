@@ -76,7 +76,8 @@ UnaryTable ULoops(float cost) {
   return t;
 }
 
-// Looks at the second argument before the loops run: integer division by zero.
+// Looks at the second argument before the loops run. Of integer division: INVALID_ARGUMENT when an
+// element is zero.
 using BinaryCheck = absl::Status (*)(DType type, const void* b, int64_t n);
 absl::Status CheckNoIntegerZero(DType type, const void* b, int64_t n);
 

@@ -15,8 +15,7 @@ namespace troupe::math {
 inline OpBuilder FunctionOp(std::string_view name) {
   return OpBuilder(name).Input("x: T").Output("y: T").Attr(TROUPE_T_FLOATS_AND_COMPLEX).Shape(shape_fn::Unchanged);
 }
-// Loops of F::Do(x), a function of the C library, on all types that are
-// computed in.
+// Loops of F::Do(x), a function of the C library, on all types that are computed in.
 template <class F>
 const UnaryTable& SlowTable() {
   static const UnaryTable table = [] {

@@ -4,9 +4,8 @@
 // troupe::math::v2, v3 and v4 (v0 on other processors); each fills its part of a HotLoops. Hot()
 // (hot_table.h) is the table of this machine. Such a file must not use anything that could leave an
 // inline function of a shared header behind: the linker keeps one copy of it for the whole library,
-// and that copy could need AVX-512.
-// So this header holds plain data only, and the loops use builtins instead of <cmath> and
-// <algorithm>.
+// and that copy could need AVX-512. So this header holds plain data only, and the loops use
+// builtins instead of <cmath> and <algorithm>.
 //
 // A loop gets untyped pointers to dense elements. `out` may be exactly an input's address (in
 // place), never overlap it otherwise.
@@ -56,10 +55,10 @@ enum class HotBinary : uint8_t {
   kSqrtGrad,
   kRsqrtGrad,
   kInvGrad,
-  kEqual,
+  kEqual,  // from here on the output is bool
   kNotEqual,
   kLess,
-  kLessEqual,  // bool output
+  kLessEqual,
   kCount
 };
 enum class HotUnary : uint8_t { kNeg, kAbs, kSquare, kSqrt, kRsqrt, kInv, kExp, kLog, kTanh, kSigmoid, kCount };

@@ -1,6 +1,5 @@
 // The records of one file, one by one: lines, records of fixed length, record files (TFRecord),
-// LMDB files.
-// Data sets and readers go through files by these.
+// LMDB files. Data sets and readers go through files by these.
 //
 // Thread rule: one thread at a time. Blocks: on files.
 #ifndef TROUPE_KERNELS_IO_CURSOR_H_

@@ -79,7 +79,7 @@ auto Guarded(const char* what, const F& f) -> decltype(f()) {
   }
 }
 
-// A source whose stage is made from the stages of its inputs; `make` gets them and the epoch.
+// A source whose stage is made from the stages of its inputs; `make_stage` gets them and the epoch.
 template <class F>
 struct SimpleSource : Dataset::Source {
   SimpleSource(std::vector<SourcePtr> from, F f) : inputs(std::move(from)), make_stage(std::move(f)) {}

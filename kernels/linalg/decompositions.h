@@ -46,8 +46,7 @@ void SolveTriangular(const T* a, int64_t n, bool lower, bool adjoint, const T* b
 
 // The logarithm of the magnitude of the determinant, and its sign (of a complex determinant the
 // number of magnitude 1 in its direction). A singular matrix has -inf and sign 0, one without
-// elements 0 and 1. NaN gives NaN;
-// an infinity gives what comes of it.
+// elements 0 and 1. NaN gives NaN; an infinity gives what comes of it.
 template <class T>
 RealOf<T> LogDeterminant(const T* a, int64_t n, T* sign);
 

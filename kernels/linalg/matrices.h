@@ -9,10 +9,10 @@
 #ifndef TROUPE_KERNELS_LINALG_MATRICES_H_
 #define TROUPE_KERNELS_LINALG_MATRICES_H_
 
+#include <array>
 #include <atomic>
 #include <complex>
 #include <cstdint>
-#include <vector>
 
 #include "kernels/linalg/decompositions.h"
 #include "troupe/gradient_function.h"
@@ -26,8 +26,8 @@ struct Matrices {
   int64_t count = 1, rows = 0, columns = 0;
   int64_t elements() const { return rows * columns; }
 };
-// INVALID_ARGUMENT "Input tensor 0 must have rank >= 2, got 1"; of SquareMatrices also "Input
-// matrix must be square, got 2 != 3".
+// INVALID_ARGUMENT "Input tensor 0 must have rank >= 2, got 1"; of SquareMatricesOf also
+// "Input matrix must be square, got 2 != 3".
 absl::StatusOr<Matrices> MatricesOf(const KernelContext& ctx, int input);
 absl::StatusOr<Matrices> SquareMatricesOf(const KernelContext& ctx, int input);
 // The dimensions in front of the matrices.
@@ -89,8 +89,8 @@ NodeOut PerMatrix(GradientContext& g, NodeOut scalars);
 // broadcast, summed to the shape of each.
 void SetSummedToBatches(GradientContext& g, NodeOut grad0, NodeOut grad1);
 
-// The types of TensorFlow's kernels, and as an attr.
-inline const std::vector<DType> kFields = {DType::kFloat, DType::kDouble, DType::kComplex64, DType::kComplex128};
+// The types of TensorFlow's kernels; and those of its definitions, which allow half, too.
+inline constexpr std::array kFields = {DType::kFloat, DType::kDouble, DType::kComplex64, DType::kComplex128};
 #define TROUPE_T_FIELDS "T: {double, float, half, complex64, complex128}"
 
 }  // namespace troupe::linalg

@@ -23,9 +23,6 @@
 
 namespace troupe::linalg {
 
-// Singular values by Jacobi's rotations: the method that divides the matrix is faster from some
-// hundred rows on, but its templates would take a minute of compile time for each type.
-//
 // Kernels run with denormals flushed to zero; the iteration for singular values counts on them.
 class ScopedDenormals {
  public:
@@ -62,6 +59,8 @@ void Qr(const T* a, int64_t rows, int64_t columns, bool full, T* q, T* r) {
   Out(r, height, columns) = qr.matrixQR().topRows(height).template triangularView<Eigen::Upper>();
 }
 
+// By Jacobi's rotations: the method that divides the matrix is faster from some hundred rows on,
+// but its templates would take a minute of compile time for each type.
 template <class T>
 void Svd(const T* a, int64_t rows, int64_t columns, bool full, T* s, T* u, T* v) {
   const int64_t k = std::min(rows, columns), of_u = full ? rows : k, of_v = full ? columns : k;

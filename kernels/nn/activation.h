@@ -1,4 +1,5 @@
-// What the ops of the Relu family share: kernels over the tables of activation_isa.cc.
+// What the ops of the Relu family share: kernels over the loops of
+// kernels/elementwise/activation_loops.h.
 //
 // Thread rule: as for all kernels (troupe/kernel.h); the elements are shared out among the compute
 // threads.

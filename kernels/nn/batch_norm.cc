@@ -61,7 +61,22 @@ absl::Status CheckVector(const char* what, const Tensor& t, int64_t channels) {
                          t.shape().DebugString());
 }
 
+// scale / sqrt(variance + epsilon) of each channel, from float32.
+std::vector<float> Factors(const Tensor& scale, const float* variance, float epsilon) {
+  std::vector<float> a(scale.num_elements());
+  for (size_t c = 0; c < a.size(); ++c) a[c] = scale.data<float>()[c] / std::sqrt(variance[c] + epsilon);
+  return a;
+}
+
 }  // namespace
+
+absl::StatusOr<GivenNorm> ReadGivenNorm(const KernelContext& ctx, int first, int64_t channels, float epsilon) {
+  static constexpr const char* kNames[] = {"scale", "offset", "mean", "variance"};
+  for (int i = 0; i < 4; ++i) TROUPE_RETURN_IF_ERROR(CheckVector(kNames[i], ctx.input(first + i), channels));
+  const Tensor scale = Widened(ctx, ctx.input(first)), variance = Widened(ctx, ctx.input(first + 3));
+  return GivenNorm{Widened(ctx, ctx.input(first + 2)), Widened(ctx, ctx.input(first + 1)),
+                   Factors(scale, variance.data<float>(), epsilon)};
+}
 
 absl::Status BatchNormShape(InferenceContext& c) {
   PartialTensorShape x = c.input(0);
@@ -160,8 +175,7 @@ absl::Status BatchNormKernel::Compute(KernelContext& ctx) {
       }
     }
   }
-  std::vector<float> a(channels);
-  for (int64_t c = 0; c < channels; ++c) a[c] = scale.data<float>()[c] / std::sqrt(v[c] + epsilon_);
+  const std::vector<float> a = Factors(scale, v, epsilon_);
   TROUPE_ASSIGN_OR_RETURN(Tensor y, ctx.AllocateTemp(DType::kFloat, x_in.shape()));
   ctx.threads()->ParallelFor(rows, 0.3 * static_cast<double>(channels), [&](int64_t b, int64_t e) {
     loops.scale(xp + b * channels, m, a.data(), offset.data<float>(), y.data<float>() + b * channels, e - b, channels);

@@ -1,9 +1,12 @@
-// What the three versions of FusedBatchNorm and of its gradient share.
+// What the three versions of FusedBatchNorm and of its gradient share. x has rank 4 or 5, and the
+// other inputs one element for each channel: INVALID_ARGUMENT otherwise.
 //
 // Thread rule: as for all kernels (troupe/kernel.h); the rows are shared out among the compute
 // threads.
 #ifndef TROUPE_KERNELS_NN_BATCH_NORM_H_
 #define TROUPE_KERNELS_NN_BATCH_NORM_H_
+
+#include <vector>
 
 #include "troupe/gradient_function.h"
 #include "troupe/kernel.h"
@@ -16,6 +19,15 @@ absl::Status BatchNormShape(InferenceContext& c);
 absl::Status BatchNormGradShape(InferenceContext& c);
 // The gradient of a FusedBatchNorm by op `grad_op`.
 absl::Status BatchNormGradient(GradientContext& g, const char* grad_op);
+
+// What the vectors scale, offset, mean and variance, the inputs from `first` on, do to images of so
+// many channels, by given statistics: y = (x - mean) * factor + offset. INVALID_ARGUMENT names the
+// vector that does not fit.
+struct GivenNorm {
+  Tensor mean, offset;  // float32, of a number a channel
+  std::vector<float> factor;
+};
+absl::StatusOr<GivenNorm> ReadGivenNorm(const KernelContext& ctx, int first, int64_t channels, float epsilon);
 
 // Inputs (x, scale, offset, mean, variance); outputs (y, mean and variance to keep, two or three
 // reserves for the gradient). Where is_training: y is normalised by the batch's own mean and

@@ -17,7 +17,7 @@ struct BatchNormTable {
   // sums[c] += sum of dy; products[c] += sum of dy * (x - mean).
   void (*sum_products)(const float* dy, const float* x, const float* mean, double* sums, double* products, int64_t rows,
                        int64_t channels);
-  // y = (x - mean) * a + b.
+  // y = (x - mean) * a + b; y may be x.
   void (*scale)(const float* x, const float* mean, const float* a, const float* b, float* y, int64_t rows,
                 int64_t channels);
   // dx = dy * a + (x - mean) * b + d.

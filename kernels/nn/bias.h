@@ -14,7 +14,7 @@ namespace troupe {
 struct ChannelView {
   int64_t outer = 1, channels = 1, inner = 1;
 };
-// `shape` with the channels in dimension 1 (`channels_first`) or the last one. REQUIRES: rank >= 1
+// `t` with the channels in dimension 1 (`channels_first`) or the last one. REQUIRES: rank >= 1
 // (2 for channels_first with rank > 1).
 ChannelView ViewChannels(const Tensor& t, bool channels_first);
 

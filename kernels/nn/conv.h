@@ -37,8 +37,9 @@ AttrMap ConvAttrs(GradientContext& g);
 struct ConvFusion {
   Tensor bias;  // forward: [output channels]
   ConvActivation activation = ConvActivation::kNone;
-  Tensor relu_output;          // backward input: the shape of the input
-  bool bias_gradient = false;  // backward filter: output 1 becomes the gradient [output channels]
+  const ChannelNorm* norm = nullptr;  // forward, in float32: between the two, for the output channels
+  Tensor relu_output;                 // backward input: the shape of the input
+  bool bias_gradient = false;         // backward filter: output 1 becomes the gradient [output channels]
 };
 
 // The kernel of all six ops, and of the fused ones: pass and depthwise choose one. Inputs 0, 1, 2
@@ -64,6 +65,9 @@ class ConvKernel {
   template <class T>
   void Run(ComputeThreads* threads, const Part<T>& whole);
 
+  // Units [begin, end) of a plan with several bands.
+  template <class T>
+  void RunBands(const Plan<T>& plan, const Part<T>& whole, int64_t begin, int64_t end);
   // The ways of computing, each of units [begin, end) of the plan.
   void RunHalves(const Part<float>& whole, int64_t begin, int64_t end);
   void RunDirect(const Part<float>& whole, int64_t begin, int64_t end);
@@ -83,7 +87,8 @@ class ConvKernel {
 // wrote.
 class FusedConvKernel {
  protected:
-  FusedConvKernel(KernelInit& init, ConvPass pass) : conv_(init, pass, false), replaced_(init.node()) {}
+  FusedConvKernel(KernelInit& init, ConvPass pass, bool depthwise = false)
+      : conv_(init, pass, depthwise), replaced_(init.node()) {}
   // `op`: of the convolution among those nodes.
   absl::Status Run(KernelContext& ctx, const ConvFusion& fusion, std::string_view op) {
     return replaced_.At(conv_.Compute(ctx, fusion), op, ctx.node());

@@ -6,9 +6,11 @@
 
 #include "kernels/common/isa.h"
 #include "kernels/elementwise/activation_loops.h"
+#include "kernels/nn/batch_norm_loops.h"
 #include "kernels/nn/bias_loops.h"
 
 TROUPE_ISA_TABLE(ActivationTable, kActivations, PickActivations)
+TROUPE_ISA_TABLE(BatchNormTable, kBatchNorm, PickBatchNorm)
 TROUPE_ISA_TABLE(BiasTable, kBias, PickBias)
 
 namespace troupe {
@@ -42,6 +44,10 @@ void FinishForward(const ConvEpilogue<T>& e, int64_t pixels, int64_t channels, T
     std::vector<T> pattern(copies * channels);
     for (int64_t i = 0; i < copies; ++i) std::copy_n(e.bias, channels, pattern.data() + i * channels);
     BiasLoopsOf<T>().add(output, pattern.data(), output, pixels * channels, copies * channels);
+  }
+  if constexpr (std::is_same_v<T, float>) {
+    if (e.norm != nullptr)
+      PickBatchNorm().scale(output, e.norm->mean, e.norm->factor, e.norm->offset, output, pixels, channels);
   }
   if (e.activation == ConvActivation::kNone) return;
   const Activation f = e.activation == ConvActivation::kRelu    ? Activation::kRelu

@@ -12,12 +12,18 @@
 
 namespace troupe {
 
+// Batch normalisation with given statistics: y = (x - mean) * factor + offset, as FusedBatchNorm
+// computes it. Vectors of a number a channel.
+struct ChannelNorm {
+  const float *mean, *factor, *offset;
+};
+
 enum class ConvActivation : uint8_t { kNone, kRelu, kRelu6, kElu };
 
 // Which fields count depends on the pass; all may be left empty. Images are NHWC.
 template <class T>
 struct ConvEpilogue {
-  // Forward: output = activation(convolution + bias), with bias [oc].
+  // Forward: output = activation(norm(convolution + bias)), with bias [oc].
   const T* bias = nullptr;
   ConvActivation activation = ConvActivation::kNone;
   // Backward input: d input is multiplied by (relu_output > 0), an image of the input's shape: the
@@ -25,6 +31,17 @@ struct ConvEpilogue {
   const T* relu_output = nullptr;
   // Backward filter: bias_gradient [oc] becomes the sum of d output over all pixels.
   T* bias_gradient = nullptr;
+  const ChannelNorm* norm = nullptr;  // of oc channels; float32 alone
+
+  // What comes behind the bias: the bits of the separate ops, but for the library's bias.
+  ConvEpilogue Behind() const { return {.activation = activation, .norm = norm}; }
+  // Without what no way of computing has inside, and what comes behind that.
+  ConvEpilogue Inside() const {
+    ConvEpilogue e = *this;
+    if (norm != nullptr) e.norm = nullptr, e.activation = ConvActivation::kNone;
+    return e;
+  }
+  bool HasBehind() const { return norm != nullptr || activation != ConvActivation::kNone; }
 };
 
 // The same after the fact, for ways of computing that have no room for it.

@@ -1,7 +1,9 @@
 // The kernel of the convolution ops: checks and operands (Compute), a plan (Choose), and the ways
-// of computing that a plan picks from (RunHalves, RunDirect, RunPointwise, RunLibrary, RunGeneric).
+// of computing that a plan picks from (RunHalves, RunDirect, RunPointwise, RunLibrary, RunGeneric;
+// bands of an image's rows by the last three).
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <vector>
 
 #include "kernels/common/as_float.h"
@@ -26,10 +28,20 @@ absl::StatusOr<TensorShape> ShapeFrom(const Tensor& t, const char* what) {
   return TensorShape::Make({d[0], d[1], d[2], d[3]});
 }
 
+// Of the graph: a value that is fed in its place is an argument.
+bool HasConstantFilter(const Node& node, ConvPass pass) {
+  if (pass == ConvPass::kBackwardFilter || node.num_inputs() < 2) return false;
+  const Node* const filter = node.input(1).node;
+  return filter != nullptr && filter->IsConstant();
+}
+
 }  // namespace
 
 ConvKernel::ConvKernel(KernelInit& init, ConvPass pass, bool depthwise)
-    : pass_(pass), depthwise_(depthwise), dtype_(init.output_type(0)), dnnl_(pass) {
+    : pass_(pass),
+      depthwise_(depthwise),
+      dtype_(init.output_type(0)),
+      dnnl_(pass, HasConstantFilter(init.node(), pass)) {
   absl::StatusOr<WindowAttrs> attrs = ReadWindowAttrs(init.node());
   if (attrs.ok()) {
     attrs_ = *attrs;
@@ -96,14 +108,41 @@ struct ConvKernel::Part {
     if (epilogue.relu_output != nullptr) part.epilogue.relu_output += in;
     return part;
   }
+
+  // Rows [begin, limit) of the output of one image. REQUIRES: the forward pass.
+  Part Rows(int64_t begin, int64_t limit) const {
+    Part part = *this;
+    int64_t first;
+    part.shape = shape.Rows(begin, limit, &first);
+    part.a += first * shape.w * shape.c;
+    part.out += begin * shape.ow * shape.oc;
+    return part;
+  }
 };
 
-// Images are split into ranges of units.
+// The work is split into ranges of units, which are images, groups of images (RunDirect), halves of
+// groups (RunHalves) or, with several bands, parts of the rows of an image (RunBands).
 template <class T>
 struct ConvKernel::Plan {
   void (ConvKernel::*run)(const Part<T>& whole, int64_t begin, int64_t end);
-  int64_t units, ranges;
+  int64_t units, ranges, bands = 1;
 };
+
+namespace {
+
+// Into how many bands of rows each image is cut, so that the threads share a small number of images
+// evenly. 1: whole images are as good, or rows of some band would read padding alone.
+int64_t Bands(const ConvShape& s, int64_t threads) {
+  constexpr int64_t kManyImages = 8;  // a thread: one image more or less makes no odds
+  if (threads == 1 || s.n >= kManyImages * threads) return 1;
+  const int64_t bands = std::min(threads / std::gcd(s.n, threads), s.oh);
+  for (int64_t b = 0, first; b < bands; ++b) {
+    if (s.Rows(s.oh * b / bands, s.oh * (b + 1) / bands, &first).h == 0) return 1;
+  }
+  return bands;
+}
+
+}  // namespace
 
 template <class T>
 ConvKernel::Plan<T> ConvKernel::Choose(const ComputeThreads& threads, const Part<T>& whole) const {
@@ -126,6 +165,10 @@ ConvKernel::Plan<T> ConvKernel::Choose(const ComputeThreads& threads, const Part
       if (pass_ == ConvPass::kBackwardInput && threads.num_threads() > 1) plan.ranges *= 2;
     }
   }
+  if (pass_ == ConvPass::kForward && plan.units == s.n) {
+    plan.bands = Bands(s, threads.num_threads());
+    plan.units *= plan.bands;
+  }
   const auto worthwhile = static_cast<int64_t>(s.work() * (sizeof(T) == 8 ? 4 : 1) / kRangeWork);
   plan.ranges = std::max<int64_t>(1, std::min({plan.ranges, plan.units, worthwhile}));
   return plan;
@@ -137,7 +180,12 @@ void ConvKernel::RunHalves(const Part<float>& whole, int64_t begin, int64_t end)
   const int64_t rows = pass_ == ConvPass::kForward ? whole.shape.oh : whole.shape.h;
   const auto run = [&](int64_t from, int64_t to, ConvRows some) {  // groups
     const Part<float> p = whole.Images(pass_, from * kConvTogether, std::min(to * kConvTogether, whole.shape.n));
-    DirectConv(pass_, p.shape, p.a, p.b, p.out, p.epilogue, some);
+    DirectConv(pass_, p.shape, p.a, p.b, p.out, p.epilogue.Inside(), some);
+    const int64_t row = p.shape.ow * p.shape.oc;
+    for (int64_t i = 0; i < p.shape.n && p.epilogue.norm != nullptr; ++i) {
+      FinishForward(p.epilogue.Behind(), (some.end - some.begin) * p.shape.ow, p.shape.oc,
+                    p.out + (i * p.shape.oh + some.begin) * row);
+    }
   };
   if (begin % 2 != 0) run(begin / 2, begin / 2 + 1, {rows / 2, rows});
   const int64_t full = (begin + 1) / 2;
@@ -154,12 +202,31 @@ void ConvKernel::RunDirect(const Part<float>& whole, int64_t begin, int64_t end)
 
 void ConvKernel::RunPointwise(const Part<float>& whole, int64_t begin, int64_t end) {
   const Part<float> p = whole.Images(pass_, begin, end);
-  PointwiseConv(pass_, p.shape, p.a, p.b, p.out, p.epilogue);
+  PointwiseConv(pass_, p.shape, p.a, p.b, p.out, p.epilogue.Inside());
+  if (p.epilogue.norm != nullptr)
+    FinishForward(p.epilogue.Behind(), p.shape.n * p.shape.oh * p.shape.ow, p.shape.oc, p.out);
 }
 
 void ConvKernel::RunLibrary(const Part<float>& whole, int64_t begin, int64_t end) {
   const Part<float> p = whole.Images(pass_, begin, end);
   if (!dnnl_.Run(p.shape, p.a, p.b, p.out, p.epilogue)) RunGeneric<float>(whole, begin, end);
+}
+
+// Whole images, and rows of those that others have a part of.
+template <class T>
+void ConvKernel::RunBands(const Plan<T>& plan, const Part<T>& whole, int64_t begin, int64_t end) {
+  for (int64_t next; begin < end; begin = next) {
+    const int64_t image = begin / plan.bands, band = begin % plan.bands;
+    if (const int64_t full = (end - begin) / plan.bands; band == 0 && full > 0) {
+      next = begin + full * plan.bands;
+      (this->*plan.run)(whole, image, image + full);
+    } else {
+      next = std::min(end, (image + 1) * plan.bands);
+      const int64_t first = whole.shape.oh * band / plan.bands,
+                    limit = whole.shape.oh * (band + next - begin) / plan.bands;
+      (this->*plan.run)(whole.Images(pass_, image, image + 1).Rows(first, limit), 0, 1);
+    }
+  }
 }
 
 template <class T>
@@ -193,7 +260,7 @@ void ConvKernel::Run(ComputeThreads* threads, const Part<T>& whole) {
       }
       int64_t begin, end;
       ComputeThreads::Range(plan.units, plan.ranges, r, &begin, &end);
-      (this->*plan.run)(mine, begin, end);
+      plan.bands > 1 ? RunBands(plan, mine, begin, end) : (this->*plan.run)(mine, begin, end);
     }
   });
   T* const bias_gradient = whole.epilogue.bias_gradient;
@@ -273,7 +340,7 @@ absl::Status ConvKernel::Compute(KernelContext& ctx, const ConvFusion& fusion) {
     auto data = [](const Tensor& t) {
       return t.valid() && t.num_elements() > 0 ? static_cast<T*>(const_cast<void*>(t.raw())) : nullptr;
     };
-    const ConvEpilogue<T> e = {data(bias), fusion.activation, data(relu_output), data(bias_gradient)};
+    const ConvEpilogue<T> e = {data(bias), fusion.activation, data(relu_output), data(bias_gradient), fusion.norm};
     if (s.work() > 0) return Run<T>(ctx.threads(), {s, data(a), data(b), data(result), e});
     // No images or no channels: sums of nothing.
     if (result.num_elements() > 0) std::memset(result.raw(), 0, result.bytes());

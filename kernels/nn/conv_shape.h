@@ -4,6 +4,7 @@
 #ifndef TROUPE_KERNELS_NN_CONV_SHAPE_H_
 #define TROUPE_KERNELS_NN_CONV_SHAPE_H_
 
+#include <algorithm>
 #include <cstdint>
 
 namespace troupe {
@@ -28,6 +29,18 @@ struct ConvShape {
   int64_t output_size() const { return n * oh * ow * oc; }
   // Multiplications.
   double work() const { return static_cast<double>(output_size()) * static_cast<double>(kh * kw * (c / groups)); }
+  // The convolution that gives the output's rows [begin, limit) alone. It reads the input's rows
+  // from *first on, as many as its h says: 0 when the rows see nothing but padding.
+  ConvShape Rows(int64_t begin, int64_t limit, int64_t* first) const {
+    const int64_t from = begin * stride_h - top, to = (limit - 1) * stride_h - top + (kh - 1) * dilation_h + 1;
+    ConvShape some = *this;
+    *first = std::clamp<int64_t>(from, 0, h);
+    some.h = std::max<int64_t>(0, std::min(to, h) - *first);
+    some.oh = limit - begin;
+    some.top = *first - from;
+    some.bottom = to - from - some.top - some.h;
+    return some;
+  }
   friend bool operator==(const ConvShape&, const ConvShape&) = default;
 };
 

@@ -17,6 +17,8 @@ using Args = std::unordered_map<int, memory>;
 
 // Plans beyond this many idle ones per node are dropped, the longest unused first.
 constexpr size_t kMaxIdle = 16;
+// Layouts in which a node keeps a constant filter.
+constexpr size_t kMaxLayouts = 4;
 
 // Outputs of which an activation is taken while they are still in the second-level cache.
 constexpr int64_t kNearOutputs = 128 << 10;
@@ -25,7 +27,7 @@ constexpr int64_t kNearOutputs = 128 << 10;
 // a tenth of the convolution, so images are taken as many at a time as divide their number and are
 // near afterwards.
 int64_t ImagesAtATime(ConvPass pass, const ConvShape& s, const ConvEpilogue<float>& e) {
-  if (pass != ConvPass::kForward || e.activation == ConvActivation::kNone) return s.n;
+  if (pass != ConvPass::kForward || !e.HasBehind()) return s.n;
   const int64_t most = std::max<int64_t>(1, kNearOutputs / std::max<int64_t>(1, s.oh * s.ow * s.oc));
   if (s.n <= most) return s.n;
   int64_t images = most;
@@ -166,7 +168,7 @@ struct DnnlConv::Plan {
     if (pass == ConvPass::kBackwardFilter && reorder) reorder.execute(stream, reorder_args);
     stream.wait();
     if (pass == ConvPass::kForward)
-      FinishForward<float>({nullptr, e.activation}, key.shape.n * key.shape.oh * key.shape.ow, key.shape.oc, out_data);
+      FinishForward<float>(e.Behind(), key.shape.n * key.shape.oh * key.shape.ow, key.shape.oc, out_data);
     if (pass == ConvPass::kBackwardInput) FinishBackwardInput(e, key.shape.input_size(), out_data);
   }
 };
@@ -174,9 +176,13 @@ struct DnnlConv::Plan {
 struct DnnlConv::Idle {
   std::mutex mu;
   std::vector<std::unique_ptr<Plan>> plans;  // the most recently used last
+  // The constant filter in the layouts of plans. The library knows few for one size of filter;
+  // plans that want more than kMaxLayouts reorder for themselves.
+  std::vector<memory> filters;
 };
 
-DnnlConv::DnnlConv(ConvPass pass) : pass_(pass), idle_(std::make_unique<Idle>()) {}
+DnnlConv::DnnlConv(ConvPass pass, bool constant_filter)
+    : pass_(pass), constant_filter_(constant_filter), idle_(std::make_unique<Idle>()) {}
 DnnlConv::~DnnlConv() = default;
 
 std::unique_ptr<DnnlConv::Plan> DnnlConv::Lease(const PlanKey& key) {
@@ -202,6 +208,34 @@ void DnnlConv::GiveBack(std::unique_ptr<Plan> plan) {
   }
 }
 
+void DnnlConv::UseKeptFilter(Plan* plan, const float* filter) {
+  memory& theirs = plan->reorder_args.at(DNNL_ARG_TO);
+  const auto keep = [&](const memory& kept) {
+    plan->conv_args[DNNL_ARG_WEIGHTS] = kept;
+    plan->reorder = dnnl::primitive();
+    plan->reorder_args.clear();
+  };
+  const auto find = [&]() -> const memory* {
+    for (const memory& kept : idle_->filters) {
+      if (kept.get_desc() == theirs.get_desc()) return &kept;
+    }
+    return nullptr;
+  };
+  {
+    std::lock_guard<std::mutex> lock(idle_->mu);
+    if (const memory* kept = find()) return keep(*kept);
+    if (idle_->filters.size() == kMaxLayouts) return;
+  }
+  // Without the lock: two threads may do this at once, and the first one's is kept.
+  plan->reorder_args.at(DNNL_ARG_FROM).set_data_handle(const_cast<float*>(filter));
+  plan->reorder.execute(plan->stream, plan->reorder_args);
+  plan->stream.wait();
+  std::lock_guard<std::mutex> lock(idle_->mu);
+  if (const memory* kept = find()) return keep(*kept);
+  if (idle_->filters.size() < kMaxLayouts) idle_->filters.push_back(theirs);
+  keep(memory(theirs));
+}
+
 bool DnnlConv::Run(const ConvShape& shape, const float* a, const float* b, float* out,
                    const ConvEpilogue<float>& epilogue) {
   DnnlSingleThread guard;
@@ -211,6 +245,7 @@ bool DnnlConv::Run(const ConvShape& shape, const float* a, const float* b, float
   bool ok = plan->works;
   if (ok) {
     try {
+      if (constant_filter_ && plan->reorder) UseKeptFilter(plan.get(), pass_ == ConvPass::kForward ? b : a);
       plan->Execute(pass_, a, b, out, epilogue, true);
       for (int64_t n = some.n; n < shape.n; n += some.n)
         plan->Execute(pass_, a + n / some.n * some.input_size(), b, out + n * some.oh * some.ow * some.oc, epilogue,

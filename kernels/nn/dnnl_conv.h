@@ -3,8 +3,9 @@
 // Making a primitive costs 140 us, running a kept one no more than its work. So a DnnlConv, which
 // is part of a node's kernel, keeps plans: primitive, weights in the library's own layout, scratch
 // memory, argument maps; a call leases one for its shape and gives it back. Activations are NHWC as
-// they are; weights are reordered to and from HWIO (1 us for small layers; pinning the library to
-// HWIO would cost a factor of 2 to 6).
+// they are; weights are reordered to and from HWIO (1 us for small layers, as long as the
+// convolution itself for 512 channels and 49 pixels; pinning the library to HWIO would cost a
+// factor of 2 to 6). A constant filter is reordered once for all plans that want one layout.
 //
 // Thread rule: Run may be called from several threads at once; each gets a plan of its own.
 #ifndef TROUPE_KERNELS_NN_DNNL_CONV_H_
@@ -20,7 +21,9 @@ namespace troupe {
 
 class DnnlConv {
  public:
-  explicit DnnlConv(ConvPass pass);
+  // `constant_filter`: all calls have the same filter, wherever it lies. It is put into the
+  // library's layout once, and not in every call. For the two passes that read one.
+  explicit DnnlConv(ConvPass pass, bool constant_filter = false);
   ~DnnlConv();
   DnnlConv(const DnnlConv&) = delete;
   DnnlConv& operator=(const DnnlConv&) = delete;
@@ -39,9 +42,11 @@ class DnnlConv {
   struct PlanKey;
   std::unique_ptr<Plan> Lease(const PlanKey& key);
   void GiveBack(std::unique_ptr<Plan> plan);
+  void UseKeptFilter(Plan* plan, const float* filter);
 
   struct Idle;
   const ConvPass pass_;
+  const bool constant_filter_;
   std::unique_ptr<Idle> idle_;
 };
 

@@ -1,9 +1,13 @@
-// _FusedConv2D: Conv2D with the bias and the activation behind it. Made by the pass that fuses
-// nodes; graphs from TensorFlow may have it too.
+// _FusedConv2D, _FusedDepthwiseConv2dNative: a convolution with the bias, the batch normalisation
+// of inference and the activation behind it. Made by the pass that fuses nodes; graphs from
+// TensorFlow may have them too.
 //
 // _Conv2DBackpropInputReluGrad: the gradient of the input, and of the Relu that made the input.
 // _Conv2DBackpropFilterBias: the gradients of filter and bias.
+#include <optional>
+
 #include "kernels/common/types.h"
+#include "kernels/nn/batch_norm.h"
 #include "kernels/nn/conv.h"
 #include "troupe/op_def.h"
 
@@ -33,47 +37,125 @@ TROUPE_OP("_FusedConv2D")
     .Shape([](InferenceContext& c) { return ConvOutputShape(c, false); })
     .NotDifferentiable("gradients are built before nodes are fused")
     .Doc(
-        "Conv2D followed by the ops of fused_ops: BiasAdd with the vector in args, then at most one of Relu, Relu6 and "
-        "Elu.");
+        "Conv2D followed by the ops of fused_ops: BiasAdd with the first vector in args, then FusedBatchNorm by given "
+        "statistics (float32; scale, offset, mean and variance in args), then at most one of Relu, Relu6 and Elu; not "
+        "the last alone.");
 
+// What the attr fused_ops asks for: BiasAdd, FusedBatchNorm and an activation, in this order, each
+// once or not at all.
+struct FusedOps {
+  bool bias = false, norm = false;
+  ConvActivation activation = ConvActivation::kNone;
+  int num_args() const { return (bias ? 1 : 0) + (norm ? 4 : 0); }
+};
+
+std::optional<FusedOps> ReadFusedOps(const std::vector<std::string>& ops) {
+  FusedOps f;
+  auto op = ops.begin();
+  const auto take = [&](std::string_view name) {
+    const bool here = op != ops.end() && *op == name;
+    if (here) ++op;
+    return here;
+  };
+  f.bias = take("BiasAdd");
+  f.norm = take("FusedBatchNorm");
+  if (take("Relu")) {
+    f.activation = ConvActivation::kRelu;
+  } else if (take("Relu6")) {
+    f.activation = ConvActivation::kRelu6;
+  } else if (take("Elu")) {
+    f.activation = ConvActivation::kElu;
+  }
+  if (op != ops.end() || f.num_args() == 0) return std::nullopt;
+  return f;
+}
+
+template <bool kDepthwise>
 class FusedConv2DKernel : public FusedConvKernel {
  public:
-  explicit FusedConv2DKernel(KernelInit& init) : FusedConvKernel(init, ConvPass::kForward) {
-    const auto ops = init.Attr<std::vector<std::string>>("fused_ops");
-    bool known = !ops.empty() && ops.size() <= 2 && ops[0] == "BiasAdd" && init.num_inputs() == 3 &&
-                 init.input_type(2) == init.input_type(0) && init.Attr<std::string>("filter_format") == "HWIO";
-    if (ops.size() == 2) {
-      activation_ = ops[1] == "Relu"    ? ConvActivation::kRelu
-                    : ops[1] == "Relu6" ? ConvActivation::kRelu6
-                                        : ConvActivation::kElu;
-      known &= ops[1] == "Relu" || ops[1] == "Relu6" || ops[1] == "Elu";
+  explicit FusedConv2DKernel(KernelInit& init)
+      : FusedConvKernel(init, ConvPass::kForward, kDepthwise), epsilon_(init.Attr<float>("epsilon")) {
+    if (const auto of = init.node().Attr<std::vector<std::string>>("_replaced_ops"); of.ok()) {
+      for (const std::string& op : *of) {
+        if (op.starts_with("FusedBatchNorm")) norm_op_ = op;
+      }
     }
-    if (!known)
+    const auto ops = init.Attr<std::vector<std::string>>("fused_ops");
+    const std::optional<FusedOps> known = ReadFusedOps(ops);
+    bool right = known && init.num_inputs() == 2 + known->num_args();
+    for (int i = 2; right && i < init.num_inputs(); ++i) right = init.input_type(i) == init.input_type(0);
+    if (right && known->norm) right = init.input_type(0) == DType::kFloat;
+    if constexpr (!kDepthwise) right = right && init.Attr<std::string>("filter_format") == "HWIO";
+    if (!right) {
       init.Fail(Unimplemented("fused_ops [", StrJoin(ops, ", "), "] with ", init.num_inputs() - 2,
                               " args are not known here"));
+    } else {
+      ops_ = *known;
+    }
   }
 
   absl::Status Compute(KernelContext& ctx) {
-    const Tensor bias = ctx.input(2);
-    const Tensor& filter = ctx.input(1);
-    if (bias.rank() != 1)
-      return replaced().At(InvalidArgument("Biases must be 1D: ", bias.shape().DebugString()), "BiasAdd", ctx.node());
-    if (filter.rank() == 4 && bias.dim(0) != filter.dim(3)) {
-      return replaced().At(InvalidArgument("Must provide as many biases as the channel dimension of the input tensor: ",
-                                           bias.shape().DebugString(), " vs. ", filter.dim(3)),
-                           "BiasAdd", ctx.node());
-    }
     ConvFusion fusion;
-    fusion.bias = bias;
-    fusion.activation = activation_;
-    return Run(ctx, fusion, "Conv2D");
+    fusion.activation = ops_.activation;
+    const Tensor& filter = ctx.input(1);
+    const bool shaped = filter.rank() == 4;  // the convolution refuses another one
+    const int64_t channels = !shaped ? 0 : kDepthwise ? filter.dim(2) * filter.dim(3) : filter.dim(3);
+    int arg = 2;
+    if (ops_.bias) {
+      fusion.bias = ctx.input(arg++);
+      if (const absl::Status s = CheckBias(fusion.bias, shaped, channels); !s.ok())
+        return replaced().At(s, "BiasAdd", ctx.node());
+    }
+    GivenNorm norm;
+    ChannelNorm of_channels;
+    if (ops_.norm && shaped) {
+      absl::StatusOr<GivenNorm> read = ReadGivenNorm(ctx, arg, channels, epsilon_);
+      if (!read.ok()) return replaced().At(read.status(), norm_op_, ctx.node());
+      norm = *std::move(read);
+      of_channels = {norm.mean.data<float>(), norm.factor.data(), norm.offset.data<float>()};
+      fusion.norm = &of_channels;
+    }
+    return Run(ctx, fusion, kDepthwise ? "DepthwiseConv2dNative" : "Conv2D");
   }
 
  private:
-  ConvActivation activation_ = ConvActivation::kNone;
+  static absl::Status CheckBias(const Tensor& bias, bool shaped, int64_t channels) {
+    if (bias.rank() != 1) return InvalidArgument("Biases must be 1D: ", bias.shape().DebugString());
+    if (!shaped || bias.dim(0) == channels) return absl::OkStatus();
+    return InvalidArgument("Must provide as many biases as the channel dimension of the input tensor: ",
+                           bias.shape().DebugString(), " vs. ", channels);
+  }
+
+  FusedOps ops_;
+  const float epsilon_;
+  std::string norm_op_;  // the version that is replaced
 };
 
-TROUPE_KERNEL("_FusedConv2D").Device("CPU").Type<Half, float, double>("T").Class<FusedConv2DKernel>();
+TROUPE_KERNEL("_FusedConv2D").Device("CPU").Type<Half, float, double>("T").Class<FusedConv2DKernel<false>>();
+
+TROUPE_OP("_FusedDepthwiseConv2dNative")
+    .Input("input: T")
+    .Input("filter: T")
+    .Input("args: num_args * T")
+    .Output("output: T")
+    .Attr("T: {half, bfloat16, float, double}")
+    .Attr("num_args: int >= 0")
+    .Attr("strides: list(int)")
+    .Attr("padding: {'SAME', 'VALID', 'EXPLICIT'}")
+    .Attr("explicit_paddings: list(int) = []")
+    .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
+    .Attr("dilations: list(int) = [1, 1, 1, 1]")
+    .Attr("fused_ops: list(string) = []")
+    .Attr("epsilon: float = 0.0001")
+    .Attr("leakyrelu_alpha: float = 0.2")
+    .Shape([](InferenceContext& c) { return ConvOutputShape(c, true); })
+    .NotDifferentiable("gradients are built before nodes are fused")
+    .Doc("DepthwiseConv2dNative followed by the ops of fused_ops, as in _FusedConv2D.");
+
+TROUPE_KERNEL("_FusedDepthwiseConv2dNative")
+    .Device("CPU")
+    .Type<Half, float, double>("T")
+    .Class<FusedConv2DKernel<true>>();
 
 const OpRegistrar conv2d_backprop_input_relu_grad =
     ConvOp("_Conv2DBackpropInputReluGrad", {"input_sizes: int32", "filter: T", "out_backprop: T", "features: T"})

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <vector>
@@ -26,26 +27,44 @@ int64_t InputSize(const PoolShape& s) { return s.h * s.w * s.c; }
 int64_t OutputSize(const PoolShape& s) { return s.oh * s.ow * s.c; }
 double ImageCost(const PoolShape& s) { return 0.3 * static_cast<double>(OutputSize(s) * s.kh * s.kw) + 10; }
 
+// f(shape, image, row) for all rows of all outputs, some rows of an image at a time: a window knows
+// its place in the image by `top`, which is less than zero for rows further down.
+template <class F>
+void ForRows(ComputeThreads* threads, const Operands& o, const F& f) {
+  const PoolShape& s = o.shape;
+  const double cost = ImageCost(s) / static_cast<double>(s.oh) + 5;
+  threads->ParallelFor(o.images * s.oh, cost, [&](int64_t b, int64_t e) {
+    for (int64_t rows; b < e; b += rows) {
+      const int64_t row = b % s.oh;
+      rows = std::min(e - b, s.oh - row);
+      PoolShape some = s;
+      some.oh = rows;
+      some.top -= row * s.stride_h;
+      f(some, b / s.oh, row);
+    }
+  });
+}
+
 template <class T>
 void RunMax(ComputeThreads* threads, const PoolLoops<T>& loops, PoolOp op, const Operands& o) {
   const PoolShape& s = o.shape;
   const T *x = static_cast<const T*>(o.x), *g = static_cast<const T*>(o.g);
   T* out = static_cast<T*>(o.out);
+  if (op == PoolOp::kMax) {
+    return ForRows(threads, o, [&](const PoolShape& some, int64_t i, int64_t row) {
+      loops.max(some, x + i * InputSize(s), out + i * OutputSize(s) + row * s.ow * s.c);
+    });
+  }
   threads->ParallelFor(o.images, ImageCost(s), [&](int64_t b, int64_t e) {
     std::vector<int32_t> index(s.c);
     std::vector<T> best(s.c);
     for (int64_t i = b; i < e; ++i) {
       const T* image = x + i * InputSize(s);
-      switch (op) {
-        case PoolOp::kMax:
-          loops.max(s, image, out + i * OutputSize(s));
-          break;
-        case PoolOp::kMaxGrad:
-          std::memset(out + i * InputSize(s), 0, InputSize(s) * sizeof(T));
-          loops.max_grad(s, image, g + i * OutputSize(s), out + i * InputSize(s), index.data(), best.data());
-          break;
-        default:
-          loops.max_grad_grad(s, image, g + i * InputSize(s), out + i * OutputSize(s), index.data(), best.data());
+      if (op == PoolOp::kMaxGrad) {
+        std::memset(out + i * InputSize(s), 0, InputSize(s) * sizeof(T));
+        loops.max_grad(s, image, g + i * OutputSize(s), out + i * InputSize(s), index.data(), best.data());
+      } else {
+        loops.max_grad_grad(s, image, g + i * InputSize(s), out + i * OutputSize(s), index.data(), best.data());
       }
     }
   });
@@ -55,14 +74,15 @@ template <class T>
 void RunAvg(ComputeThreads* threads, const AvgPoolLoops<T>& loops, PoolOp op, const Operands& o) {
   const PoolShape& s = o.shape;
   T* out = static_cast<T*>(o.out);
+  if (op == PoolOp::kAvg) {
+    return ForRows(threads, o, [&](const PoolShape& some, int64_t i, int64_t row) {
+      loops.avg(some, static_cast<const T*>(o.x) + i * InputSize(s), out + i * OutputSize(s) + row * s.ow * s.c);
+    });
+  }
   threads->ParallelFor(o.images, ImageCost(s), [&](int64_t b, int64_t e) {
     for (int64_t i = b; i < e; ++i) {
-      if (op == PoolOp::kAvg) {
-        loops.avg(s, static_cast<const T*>(o.x) + i * InputSize(s), out + i * OutputSize(s));
-      } else {
-        std::memset(out + i * InputSize(s), 0, InputSize(s) * sizeof(T));
-        loops.avg_grad(s, static_cast<const T*>(o.g) + i * OutputSize(s), out + i * InputSize(s));
-      }
+      std::memset(out + i * InputSize(s), 0, InputSize(s) * sizeof(T));
+      loops.avg_grad(s, static_cast<const T*>(o.g) + i * OutputSize(s), out + i * InputSize(s));
     }
   });
 }

@@ -4,10 +4,11 @@
 // stored row to the next). op is nothing, the transpose (A is then stored as [k,m]) or, for complex
 // types with conj_*, also the conjugate. k = 0 gives zeros.
 //
-// float32 products of middling size (docs/matmul.md gives the bounds), those of a vector and a
-// matrix, and those whose left operand is mostly zeros go to our own loops (gemm_f32.h), the others
-// to oneDNN; float64 and the integers (modulo 2^bits) to the tiled loops of gemm_isa.cc; float16
-// and bfloat16 are converted to float32 and rounded once; complex products are four real ones.
+// float32 products of a few thousand multiplications go to the tiled loops of gemm_isa.cc; those of
+// middling size (docs/matmul.md gives the bounds), those of a vector and a matrix, and those whose
+// left operand is mostly zeros to our own loops (gemm_f32.h), the others to oneDNN; float64 and the
+// integers (modulo 2^bits) to the tiled loops; float16 and bfloat16 are converted to float32 and
+// rounded once; complex products are four real ones.
 //
 // Zeros: a product that leaves them out does so only when the right operand is finite, so that 0 *
 // infinity is NaN as ever. Which way a product goes depends on its shape and on its operands, never

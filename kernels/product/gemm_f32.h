@@ -1,19 +1,18 @@
 // float32 products that our own loops compute: of middling size, and with a left operand that is
 // mostly zeros.
 //
-// Problem: the library packs both operands before it multiplies. For a product of up to a million
-// multiplications that costs more than it brings, and it multiplies zeros like any other numbers:
-// four fifths of an image of a digit, all but one element of a one-hot row.
+// Problem: the library packs both operands before it multiplies. For a product of middling size
+// (docs/matmul.md gives the bounds) that costs more than it brings, and it multiplies zeros like
+// any other numbers: four fifths of an image of a digit, all but one element of a one-hot row.
 //
 // C[i,j] (row stride ldc) = sum over p of A(i,p) * B(p,j), then + bias[j] and the activation where
-// asked for; A(i,p) = a[i*a_row + p*a_col] and so on:
-// a transpose is a choice of strides, and one stride of B is 1. k >= 1. Every element of C is
-// summed in the same order whatever m and n are and wherever a range of rows or columns starts, so
-// that any split among threads gives the same bits. The bias is added and the activation taken with
-// the bits of a pass afterwards.
+// asked for; A(i,p) = a[i*a_row + p*a_col] and so on: a transpose is a choice of strides, and one
+// stride of B is 1. k >= 1. Every element of C is summed in the same order whatever m and n are and
+// wherever a range of rows or columns starts, so that any split among threads gives the same bits.
+// The bias is added and the activation taken with the bits of a pass afterwards.
 //
-// Skipping: groups of kSkipRows rows leave out those p for which all their A(i,p) are zero. That
-// changes no sum as long as B is finite, which the caller has made sure of.
+// Skipping: groups of kGemmSkipRows rows leave out those p for which all their A(i,p) are zero.
+// That changes no sum as long as B is finite, which the caller has made sure of.
 //
 // Thread rule: pure functions of their operands.
 #ifndef TROUPE_KERNELS_PRODUCT_GEMM_F32_H_

@@ -133,7 +133,8 @@ class QueueMachine : public StateMachine {
   int64_t bytes_ = 0;  // of the elements in the queue
 };
 
-// A machine of the kind that spec.kind names. INVALID_ARGUMENT for a spec that none could have.
+// A machine of the kind that spec.kind names. UNIMPLEMENTED when there is no such kind,
+// INVALID_ARGUMENT for a spec that none could have.
 absl::StatusOr<std::shared_ptr<QueueMachine>> MakeMachine(QueueSpec spec);
 // A kind of queue, by the name of its op; an object of static storage.
 struct QueueKind {
@@ -179,8 +180,9 @@ class RowCutter {
 };
 // One row alone.
 absl::StatusOr<Element> Row(absl::Span<const Tensor> components, int64_t i);
-// Elements as rows of one tensor for each component, as copies. RESOURCE_EXHAUSTED when memory is.
-// `padded`: elements of unequal shapes are filled up with zeros. `shapes`: for no elements.
+// One component of some elements, copied as the rows of one tensor. RESOURCE_EXHAUSTED when memory
+// is. `shape`: that of the component, for a result without elements; unknown dimensions are 0.
+// `padded`: elements of unequal shapes are filled up with zeros.
 absl::StatusOr<Tensor> Stack(KernelContext& ctx, absl::Span<const Element> elements, size_t component, DType type,
                              const PartialTensorShape& shape, bool padded);
 

@@ -40,8 +40,8 @@ class QueueNode : public state::StateKind {
 // INVALID_ARGUMENT unless the shapes of all components are known: what most kinds ask for.
 absl::Status AllDefined(const QueueSpec& spec);
 
-// Shape function of ops that dequeue: the shapes of the components, with a leading dimension of
-// `rows` (-1: unknown) for each when `many`.
+// Shape function of ops that dequeue: the shapes of the components; of kExactly and kUpTo with a
+// leading dimension, which is input 1 where kExactly knows it, else unknown.
 enum class Rows : uint8_t { kOne, kExactly, kUpTo };
 template <Rows rows>
 absl::Status DequeueShape(InferenceContext& c);

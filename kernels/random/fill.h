@@ -1,5 +1,7 @@
 // Filling a tensor from one place of a random stream, by as many threads as there are, with the
 // numbers that one thread would give.
+//
+// Thread rule: any thread; the work is shared out among `threads`, and done when the call returns.
 #ifndef TROUPE_KERNELS_RANDOM_FILL_H_
 #define TROUPE_KERNELS_RANDOM_FILL_H_
 

@@ -40,6 +40,7 @@ struct ReduceTable {
   const Reducer& operator[](DType t) const { return of[static_cast<int>(t)]; }
 };
 
+// A kernel with the table's reducer for the type of input 0. UNIMPLEMENTED when the table has none.
 absl::StatusOr<PreparedKernel> MakeReduction(KernelInit& init, const ReduceTable& table);
 template <const ReduceTable& (*Table)()>
 absl::StatusOr<PreparedKernel> ReductionFactory(KernelInit& init) {

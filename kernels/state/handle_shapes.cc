@@ -20,14 +20,4 @@ absl::Status ValueFitsHandle(InferenceContext& c, int value) {
   return NamedShape(c).MergeWith(c.input(value)).status();
 }
 
-absl::Status ApplyShape(InferenceContext& c, std::initializer_list<int> same, std::initializer_list<int> scalars) {
-  PartialTensorShape shape = NamedShape(c, 0);
-  for (int i : same) {
-    TROUPE_ASSIGN_OR_RETURN(shape, shape.MergeWith(NamedShape(c, i)));
-  }
-  for (int i : scalars) TROUPE_RETURN_IF_ERROR(c.WithRank(i, 0).status());
-  if (c.num_outputs() > 0) c.set_output(0, std::move(shape));
-  return absl::OkStatus();
-}
-
 }  // namespace troupe::state

@@ -15,9 +15,6 @@ absl::Status CheckHandleType(InferenceContext& c, std::string_view attr = "dtype
 absl::Status ValueFitsHandle(InferenceContext& c, int value);
 // The shape of what input `i` (a handle or a reference) names.
 PartialTensorShape NamedShape(const InferenceContext& c, int i = 0);
-// An update of whole variables: input 0 and every input of `same` have one shape, the inputs of
-// `scalars` are scalars; output 0, if there is one, is input 0.
-absl::Status ApplyShape(InferenceContext& c, std::initializer_list<int> same, std::initializer_list<int> scalars);
 
 }  // namespace troupe::state
 

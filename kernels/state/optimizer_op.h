@@ -11,7 +11,9 @@
 //     template <class T> void Run(const RuleInputs& in, T* const* slots, const T* grad, int64_t n) const;
 //   };
 //
-// The sparse forms have the same inputs, and the indices of the rows behind the gradient.
+// Besides, a rule names its inputs (kInputs, see AddRuleInputs), and may be for real numbers only
+// (kRealOnly). The sparse forms have the same inputs, and the indices of the rows behind the
+// gradient.
 //
 // Thread rule: as for all kernels (troupe/kernel.h).
 #ifndef TROUPE_KERNELS_STATE_OPTIMIZER_OP_H_

@@ -164,7 +164,8 @@ class StateHost {
   // The mailbox lives as long as the resource that has it.
   virtual std::unique_ptr<StateMailbox> Open(std::shared_ptr<StateMachine> machine) = 0;
 };
-// The host of the resources in these containers, which outlive the entry; null: PlainMailboxes.
+// Sets, and tells, the host of the resources in these containers. To be set back to null before
+// they go; then the resources have PlainMailboxes.
 void SetStateHost(const ResourceContainers* containers, std::shared_ptr<StateHost> host);
 std::shared_ptr<StateHost> StateHostOf(const ResourceContainers* containers);
 

@@ -107,7 +107,8 @@ class VariableSlot : public Resource {
   // FAILED_PRECONDITION without a value, DATA_LOSS after a lost update.
   absl::Status CheckReadable() const;
   Tensor& value() { return value_; }
-  // Makes the value's buffer unique (a copy when a snapshot is out).
+  // Makes the value's buffer unique (a copy when a snapshot is out). RESOURCE_EXHAUSTED without
+  // memory for the copy.
   absl::Status MakeUnique();
   // From here to Commit the value may be half written; an update that ends in between has lost it.
   void BeginWriting() {

@@ -8,6 +8,10 @@
 // A request is one letter to the table's actor, and is answered at once. So an insertion of many
 // keys is seen as a whole or not at all, and so is what a look-up of many keys finds.
 //
+// Of a HashTable: UNIMPLEMENTED for insertions and removals; before its initializer has run,
+// FAILED_PRECONDITION for a look-up and ABORTED for an export; FAILED_PRECONDITION for an
+// initializer with two values of one key, and for a second one with another number of keys.
+//
 // Keys are compared by their bytes: a float32 -0 is another key than 0.
 //
 // Thread rule: as for StateMachine; a TableSpec does not change.

@@ -20,7 +20,7 @@ namespace troupe::test {
 class EachOp {
  public:
   using Check = void (*)(const std::string& op, const std::vector<Case>& cases);
-  enum When { kAlways, kWhenNamed };  // a suite that runs when --run_test names it, or always
+  enum When { kAlways, kWhenNamed };  // kWhenNamed: the suite runs when --run_test names it
 
   EachOp(const char* suite, const std::vector<std::string>& folders, Check check, const char* file, int line,
          When when = kAlways) {

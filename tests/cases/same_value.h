@@ -10,8 +10,8 @@ namespace troupe::test {
 
 // "" when the output is as recorded: same type and shape, integers and strings equal, numbers near.
 // A negative tolerance means the arithmetic of the type, and of an op that is computed in many
-// steps; otherwise it is what a number may be off by, relative to the larger of its value and 1. An
-// invalid `want` was not recorded.
+// steps; otherwise it is what a number may be off by, relative to the larger of its value (of
+// 16-bit floats: of the largest one) and 1. An invalid `want` was not recorded.
 std::string WrongOutput(const std::string& op, const Tensor& got, const Tensor& want, double tolerance = -1);
 // The same for all outputs: the first that is wrong, or their number.
 std::string WrongOutputs(const Case& c, absl::Span<const Tensor> got);

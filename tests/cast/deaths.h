@@ -67,7 +67,7 @@ inline RestartPolicy Slow() {
 }
 
 // On each device d of four: x<d> -> gate<d> -> out<d> = x + d; and from the second to the third:
-// cross = -(gate of x1).
+// cross = -(gate of x1), and without a gate plain = -(x1 + x1).
 struct Deaths {
   Deaths() {
     for (int d = 0; d < kDevices; ++d) {

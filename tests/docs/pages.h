@@ -21,7 +21,7 @@ inline std::string ReadSource(const std::string& path) {
   return s.str();
 }
 
-// Every page that a reader may meet: those beside the sources' root, and all below docs/.
+// The pages below a folder; of docs/ also CONTRIBUTING.md and README.md.
 inline std::vector<std::string> Pages(const std::string& below = "docs") {
   namespace fs = std::filesystem;
   std::vector<std::string> pages;

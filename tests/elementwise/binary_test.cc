@@ -2,6 +2,7 @@
 // values.
 #include <boost/test/unit_test.hpp>
 #include <cmath>
+#include <limits>
 
 #include "tests/ops/run_op.h"
 
@@ -139,6 +140,31 @@ BOOST_AUTO_TEST_CASE(integers_are_not_divided_by_zero) {
   BOOST_CHECK_EQUAL(z.data<int32_t>()[2], -3);
   BOOST_CHECK(Contains(ErrorOf("Pow", {Tensor::Vector<int32_t>({2, 2}), Tensor::Vector<int32_t>({1, -1})}),
                        "Integers to negative integer powers are not allowed"));
+}
+
+// Products and roots stand for pow where one exponent serves all elements: the same special values,
+// and the rest to a rounding.
+BOOST_AUTO_TEST_CASE(one_exponent_for_all_elements) {
+  const double inf = std::numeric_limits<double>::infinity();
+  std::vector<double> values = {0.0, -0.0, inf, -inf, std::nan(""), 1, -1, 1e-37, -1e-37, 3e38, -3e38};
+  for (int i = 0; i < 200; ++i) values.push_back((i - 60) * 0.37);
+  const auto check = [&]<class T>(T) {
+    Tensor x(kDTypeOf<T>, {static_cast<int64_t>(values.size())});
+    for (size_t i = 0; i < values.size(); ++i) x.data<T>()[i] = static_cast<T>(values[i]);
+    for (double y : {2.0, 3.0, 1.0, -1.0, 0.5, -0.5, 0.0, 1.5, -2.0, 7.0, inf, std::nan("")}) {
+      const Tensor z = Run("Pow", {x, Tensor::Scalar<T>(static_cast<T>(y))});
+      for (size_t i = 0; i < values.size(); ++i) {
+        const T got = z.data<T>()[i], want = std::pow(x.data<T>()[i], static_cast<T>(y));
+        const bool same = std::isnan(want) ? std::isnan(got)
+                          : std::isinf(want) || want == 0
+                              ? got == want && std::signbit(got) == std::signbit(want)
+                              : std::abs(got - want) <= 2 * std::numeric_limits<T>::epsilon() * std::abs(want);
+        BOOST_CHECK_MESSAGE(same, x.data<T>()[i] << " to the power of " << y << " is " << got << ", not " << want);
+      }
+    }
+  };
+  check(double());
+  check(float());
 }
 
 BOOST_AUTO_TEST_CASE(nan_wins_in_maximum_and_minimum) {

@@ -57,7 +57,6 @@ struct Party {
   Place* place = nullptr;
   std::unique_ptr<Model> first, model;  // what it begins with, and what it may be extended to
   SessionOptions options;
-  bool own_runtime = false;
   std::vector<std::vector<int>> signatures;  // fetches
   Moment closing, closed, killed, reset, extending, extended;
 
@@ -66,8 +65,8 @@ struct Party {
   std::vector<Callable> callables;       // by signature
   std::set<std::array<float, 4>> noise;  // what was drawn
 
-  // The most recently begun runs of its counter.
-  std::atomic<int64_t> counter_started{0}, counter_ok{0}, callbacks{0};
+  // Calls that run its counter: those that have begun, and those that were OK.
+  std::atomic<int64_t> counter_started{0}, counter_ok{0};
 
   std::shared_ptr<Session> Get() {
     std::lock_guard<std::mutex> lock(mu);

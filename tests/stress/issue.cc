@@ -196,7 +196,6 @@ void Scenario::OnAnswer(Call& call, const absl::Status& status, const std::vecto
   const bool first = call.answers.load() == 0;
   Judge(call, status, outputs, gate());
   if (!first) return;
-  call.party->callbacks.fetch_add(1);
   if (call.then >= 0) Issue(calls_[static_cast<size_t>(call.then)], nullptr);
   std::lock_guard<std::mutex> lock(mu_);
   --unanswered_;

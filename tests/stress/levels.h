@@ -14,7 +14,7 @@ struct Levels {
   int64_t threads = 0, files = 0, tensor_bytes = 0, resident = 0;
 };
 
-// Compares each round's end with the first ones'.
+// Compares each round's end with the time before the first round.
 class LevelWatch {
  public:
   // Before the first round.

@@ -111,7 +111,6 @@ class Scenario : public std::enable_shared_from_this<Scenario> {
   void Skip(Call& call);
   void RunHere(Call& call, Session* session);
   absl::Status RunPartial(Call& call, Session& session, const RunOptions& options, std::vector<Tensor>* out);
-  void RunThere(Call& call, Session* session);
   void Request(Call& call, caf::event_based_actor* self);
   void OnAnswer(Call& call, const absl::Status& status, const std::vector<Tensor>& outputs);
   RunOptions OptionsOf(const Call& call, const CancellationToken* token) const;

@@ -13,7 +13,7 @@
 //   whileNxV            N iterations of a loop with V float variables beside its counter
 //   mlpN                N layers of an 8x8 MatMul, an Add and a Tanh; layer i's result is the node "layer<i>"
 //   branchesN           two independent chains of eight NxN MatMuls
-//   e5xB                experiment E5's network with constant weights, B images a step
+//   e5xB                the network 784-200-100-60-30-10 (experiment E5 of docs/measurements) with constant weights, B images a step
 //   queueN              N enqueues of a scalar, each followed by a dequeue
 //   add1                z = x + y
 //

@@ -26,7 +26,7 @@ struct RunFlags {
   std::vector<std::string> inits;  // each a target of a step of its own, before all others
   std::string out;                 // folder for .npy files
   std::string trace;               // file
-  std::string server;              // a target of sessions; "": in this process
+  std::string server;              // as SessionOptions::target; "": in this process
   int repeat = 0;
   int threads = 0;
   int64_t timeout_ms = 0;    // of each step; 0 = none

@@ -66,8 +66,30 @@ BOOST_AUTO_TEST_CASE(edges_1_to_3_a_big_tensor_travels_in_pieces) {
     BigPlay p(options);
     p.Warm({"back"});
     p.StartBig({"back"});
+    // The worker is that of the ps, worker2 that of the master.
     BOOST_TEST(p.Go() == R"(
-worker2 <- run_parts | running)");
+worker <- run_parts | running
+executor <- run_step | running
+executor2 <- run_step | running
+worker <- freight_note | running
+worker2 <- freight_go | running
+worker <- freight_piece | running
+worker <- freight_piece | running
+worker2 <- freight_taken | running
+worker2 <- freight_taken | running
+worker <- freight_piece | running
+worker2 <- freight_taken | running
+executor2 <- doorbell | running
+worker2 <- freight_note | running
+worker2 <- parts_done | running
+worker <- freight_go | running
+worker2 <- freight_piece | running
+worker2 <- freight_piece | running
+worker <- freight_taken | running
+worker <- freight_taken | running
+worker2 <- freight_piece | running
+worker <- freight_taken | running
+executor <- doorbell | OK)");
     BOOST_TEST(p.State() == "OK", p.Message());
     p.RunBig();
     // Results, and arguments of a part elsewhere.

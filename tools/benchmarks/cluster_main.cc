@@ -27,6 +27,9 @@
 #include <string>
 #include <vector>
 
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
 #include "tools/benchmarks/serve.h"
 #include "troupe/server.h"
 #include "troupe/troupe.h"
@@ -68,25 +71,26 @@ struct Step {
       std::vector<int32_t> dims(shape.dims().begin(), shape.dims().end());
       return Variable(there.WithOpName(name), ops::Fill(there, Tensor::Vector<int32_t>(dims), 0.0f));
     };
-    Output last;
+    Operation last;
     if (mode == "scalar" || mode == "rate") {
       const Variable v(there.WithOpName("scalar"), 0.0f);
-      last = v.AssignAdd(there, ops::Add(here, ops::Identity(here, v), 1.0f));
+      last = Operation(v.AssignAdd(there, ops::Add(here, ops::Identity(here, v), 1.0f)));
     } else if (mode == "fetch" || mode == "update") {
       const Variable v = variable("dense", TensorShape({25, 1000000}));
-      last = ops::Identity(here, v);
-      if (mode == "update") last = v.AssignAdd(there, last);
+      const Output value = ops::Identity(here, v);
+      last = Operation(mode == "update" ? v.AssignAdd(there, value) : value);
     } else if (mode == "sparse") {
       const Variable v = variable("table", TensorShape({1000000, 64}));
       const Output ids = ops::Placeholder(here.WithOpName("ids"), DType::kInt64);
-      last = ops::ScatterAdd(there, v.handle(), ids, ops::Add(here, ops::Gather(there, v, ids), 1.0f));
+      const Output rows = ops::ResourceGather(there, v.handle(), ids, DType::kFloat);
+      last = ops::ResourceScatterAdd(there, v.handle(), ids, ops::Add(here, rows, 1.0f));
       feeds = {"ids"};
     } else {
-      last = ops::Identity(here, variable("payload", TensorShape({std::atoll(mode.c_str()) / 4})));
+      last = Operation(ops::Identity(here, variable("payload", TensorShape({std::atoll(mode.c_str()) / 4}))));
     }
     init = GlobalVariablesInitializer(root).name();
-    done = last.node()->name();
     Need(root.status());
+    done = last.name();
   }
   Scope root = Scope::NewRootScope();
   std::string init, done;
@@ -181,6 +185,8 @@ int Tcp(size_t bytes, double seconds) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // The output is for samples.
+  spdlog::set_default_logger(spdlog::stderr_logger_mt("cluster"));
   const std::string role = argc > 1 ? argv[1] : "";
   if (role == "ps" && argc == 3) return ParameterServer(argv[2]);
   if (role == "worker" && argc == 6) return Worker(argv[2], std::atoi(argv[3]), argv[4], std::atof(argv[5]));

@@ -104,6 +104,7 @@ absl::Status FreightOut::Send(const caf::actor& to, uint64_t incarnation, freigh
     }
     hole.bytes = bytes.bytes();
     // As bytes in a row: copying that takes no memory.
+    note.tensors.reserve(note.tensors.size() + 1);
     bytes.buffer()->Ref();
     note.tensors.emplace_back(DType::kUint8, TensorShape({static_cast<int64_t>(hole.bytes)}), bytes.buffer());
   });

@@ -85,8 +85,8 @@ namespace {
 struct Config : caf::actor_system_config {
   Config() {
     set("scheduler.max-threads", static_cast<size_t>(2));
-    // Who steals looks for work every 50 us, or sleeps; who shares is woken by it. A step whose parts
-    // are in two processes waits for one message after the other.
+    // Who steals looks for work every 50 us, or sleeps; who shares is woken by it. A step whose
+    // parts are in two processes waits for one message after the other.
     set("scheduler.policy", caf::atom("sharing"));
     ConfigureServer(this);
   }

@@ -2,6 +2,7 @@
 // two sides goes, fails, or sends nonsense.
 #include <cstring>
 #include <limits>
+#include <thread>
 
 #include <spdlog/spdlog.h>
 
@@ -679,6 +680,70 @@ BOOST_AUTO_TEST_CASE(a_tensor_that_cannot_be_read_ends_its_step) {
   BOOST_TEST(p.State() == "RESOURCE_EXHAUSTED");
   BOOST_TEST(p.Message().find("'edge_") != std::string::npos, p.Message());
   BOOST_TEST(p.Message().find(kPsTask) != std::string::npos, p.Message());
+}
+
+// With threads: workers die, and connections are cut, while big tensors travel both ways. Each call
+// is answered, the next ones run, and nothing is left.
+BOOST_AUTO_TEST_CASE(big_tensors_go_on_through_deaths) {
+  const Quiet quiet;
+  Scope root = Scope::NewRootScope();
+  const Scope here = root.WithDevice("/job:master"), there = root.WithDevice("/job:ps");
+  const Output x = ops::Placeholder(here.WithOpName("x"), DType::kFloat);
+  Output sum = x;
+  for (int i = 0; i < 6; ++i) sum = ops::Add(i % 2 == 0 ? there : here, sum, x);
+  ops::Identity(here.WithOpName("sum"), sum);
+  CastPolicies policies;
+  policies.worker.min_delay = policies.worker.max_delay = 1ms;
+  policies.worker.max_failures = 1 << 30;
+  caf::actor_system_config config;
+  caf::actor_system system(config);
+  Processes processes({kMasterTask, kPsTask}, [&](const RuntimeOptions& o, const ClusterOptions& c) {
+    return StartRuntimeIn(system, o, c, nullptr, policies);
+  });
+  processes.IntroduceAll();
+  for (const std::string& name : processes.names) {
+    processes.StepsOf(name).freight().out.set_limits(kSmall);
+    WatchWorkers(processes.Of(name), [&](const std::string& task, const caf::actor& worker) {
+      for (const auto& [other, runtime] : processes.runtimes) {
+        if (other != task) TaskCame(*runtime, {task, processes.incarnations.at(task), worker});
+      }
+    });
+  }
+  SessionOptions options;
+  options.runtime = processes.runtimes.at(kMasterTask);
+  auto session = NewSession(root, options);
+  options.runtime = nullptr;
+  int done = 0, failed = 0;
+  for (int i = 0; done < 60; ++i) {
+    BOOST_REQUIRE(i < 100000);
+    if (i % 3 == 0) {
+      const std::string& victim = processes.names[static_cast<size_t>(i / 3) % 2];
+      if (i % 2 == 0) {
+        const caf::actor worker = WorkerOf(processes.Of(victim), victim);
+        if (worker) caf::anon_send_exit(worker, caf::exit_reason::kill);
+      } else {
+        processes.Went(kPsTask, kMasterTask);
+        processes.Introduce(kPsTask, kMasterTask);
+      }
+    }
+    RunOptions limited;
+    limited.timeout_ms = 60000;
+    std::vector<Tensor> out;
+    const absl::Status s = session->Run(limited, {{"x", Ten()}}, {"sum"}, {}, &out, nullptr);
+    if (!s.ok()) BOOST_TEST((absl::IsAborted(s) || absl::IsUnavailable(s) || absl::IsCancelled(s)), s);
+    if (s.ok()) BOOST_TEST(out.at(0).data<float>()[9] == 70.0f);
+    s.ok() ? ++done : ++failed;
+  }
+  for (const std::string& name : processes.names) WatchWorkers(processes.Of(name), nullptr);
+  BOOST_TEST(failed > 0);
+  session = nullptr;
+  const auto until = std::chrono::steady_clock::now() + 60s;
+  for (const std::string& name : processes.names) {
+    Freight& f = processes.StepsOf(name).freight();
+    while (f.in.size() + f.out.size() > 0 && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(1ms);
+    BOOST_TEST(f.in.size() == 0u, name);
+    BOOST_TEST(f.out.size() == 0u, name);
+  }
 }
 
 }  // namespace

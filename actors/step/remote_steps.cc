@@ -591,14 +591,23 @@ void AbortAt(caf::actor_system& system, const caf::actor& worker, const RemotePl
 // the network's thread.
 void RemoteSteps::AnswerAside(Lost&& lost, const absl::Status& why) {
   if (lost.empty()) return;
-  const auto answer = [](const Lost& all, const absl::Status& status) {
-    for (const auto& [step, set] : all) set->RemoteLost(step, status);
+  struct Work {
+    Lost lost;
+    absl::Status why;
+    // The runtime's end waits for it as for a graph that is worked on.
+    std::shared_ptr<GraphsInWork> in_work;
+    std::shared_ptr<GraphsInWork::Job> job;
   };
-  std::shared_ptr<std::pair<Lost, absl::Status>> work;
-  UntilMemoryAllows([&] { work = std::make_shared<std::pair<Lost, absl::Status>>(Lost(), why); });
-  work->first = std::move(lost);
-  const std::function<void()> run = [answer, work] { answer(work->first, work->second); };
-  RunAside(runtime_->aside, run);
+  std::shared_ptr<Work> work;
+  UntilMemoryAllows([&] {
+    const auto in_work = runtime_->tasks.front().in_work;
+    work = std::make_shared<Work>(Work{{}, why, in_work, in_work->Begin({})});
+  });
+  work->lost = std::move(lost);
+  RunAside(runtime_->aside, [work] {
+    for (const auto& [step, set] : work->lost) set->RemoteLost(step, work->why);
+    work->in_work->End(*work->job);
+  });
 }
 
 void RemoteSteps::TellLost(const std::string& task, const absl::Status& why) {

@@ -87,7 +87,9 @@ namespace {
 struct Config : caf::actor_system_config {
   Config() {
     set("scheduler.max-threads", static_cast<size_t>(2));
-    set("work-stealing.moderate-poll-attempts", static_cast<size_t>(10));
+    // Who steals looks for work every 50 us, or sleeps; who shares is woken by it. A step whose
+    // parts are in two processes waits for one message after the other.
+    set("scheduler.policy", caf::atom("sharing"));
     ConfigureServer(this);
   }
 };

@@ -7,6 +7,7 @@
 #include "actors/messages/messages.h"
 #include "actors/runtime/runtime_impl.h"
 #include "actors/runtime/worker_actor.h"
+#include "actors/wire/freight_messages.h"
 
 namespace troupe {
 
@@ -82,9 +83,13 @@ void RemoteTasks::WorkerEnds(const std::string& name, const caf::actor_addr& wor
 }
 
 void RemoteTasks::TellWent(const RemoteTask& task, const absl::Status& why, bool worker_only) {
-  telling_.fetch_add(1);
+  struct Telling {
+    explicit Telling(std::atomic<int>* count) : count(count) { count->fetch_add(1); }
+    ~Telling() { count->fetch_sub(1); }
+    std::atomic<int>* const count;
+  };
+  const Telling now(&telling_);
   if (!ended_.load()) went_(task, why, worker_only);
-  telling_.fetch_sub(1);
 }
 
 void RemoteTasks::End() {
@@ -159,6 +164,7 @@ uint64_t IncarnationOf(const Runtime& runtime) { return runtime.impl()->incarnat
 void AddCastMessageTypes(caf::actor_system_config* config) {
   AddMessageTypes(config);
   config->add_message_types<caf::id_block::troupe_cast>();
+  config->add_message_types<caf::id_block::troupe_freight>();
 }
 
 }  // namespace troupe

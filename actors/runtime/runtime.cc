@@ -139,9 +139,10 @@ ChildSpec MakeTask(Runtime::Impl* impl, Runtime::Impl::Task* task) {
 
 // What it costs here that a remote task went.
 void TaskIsGone(Runtime::Impl* impl, const RemoteTask& task, const absl::Status& why, bool worker_only) {
-  const absl::Status named = Annotate(why, StrCat("task ", task.name));
-  impl->remote_steps->TaskWent(task, named, worker_only);
-  impl->TellFailure({task.name, 0, named});
+  actor_failed failure;
+  UntilMemoryAllows([&] { failure = {task.name, 0, Annotate(why, StrCat("task ", task.name))}; });
+  impl->remote_steps->TaskWent(task, failure.status, worker_only);
+  impl->TellFailure(failure);
 }
 
 void SpawnCast(Runtime::Impl* impl, const ClusterOptions& cluster) {

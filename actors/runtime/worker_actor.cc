@@ -163,13 +163,16 @@ struct WorkerState {
 void KeepFor(const register_graph& message, const std::string& task, RemoteSteps* remote, const GraphsInWork::Job* work,
              graph_registered* answer) {
   if (!answer->status.ok() || message.only_graphs) return;
-  absl::Status kept = remote == nullptr ? Internal("the worker is no port") : absl::OkStatus();
-  if (kept.ok()) kept = remote->Keep(message, task, answer->graph);
+  const auto keep = [&] {
+    if (remote == nullptr) return Internal("the worker is no port");
+    return Guarded("keeping a graph", [&] { return remote->Keep(message, task, answer->graph); });
+  };
+  absl::Status kept = keep();
   // Of two processes that have just met, one may not have heard of the other yet.
   constexpr int kTries = 200;
   for (int i = 0; i < kTries && work != nullptr && absl::IsUnavailable(kept) && !work->withdrawn.load(); ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    kept = remote->Keep(message, task, answer->graph);
+    kept = keep();
   }
   answer->graph = nullptr;
   if (kept.ok()) return;
@@ -202,6 +205,14 @@ caf::message_handler PortHandlers(caf::stateful_actor<WorkerState>* self, Runtim
       [remote](const settle_step& m) { remote->Settle(m); },
       [remote](parts_done& m) { remote->Done(std::move(m)); },
       [remote](step_letter& m) { remote->Tell(std::move(m)); },
+      [self, remote](freight_note& m) {
+        remote->Announced(self->state.worker->task(), std::move(m), self->current_sender());
+      },
+      [self, remote](const freight_piece& m) { remote->Arrived(m, self->current_sender()); },
+      [remote](const freight_go& m) { remote->freight().out.Go(m); },
+      [remote](const freight_taken& m) { remote->freight().out.Taken(m); },
+      [remote](const freight_drop& m) { remote->freight().out.Drop(m); },
+      [remote](const freight_gone& m) { remote->Gone(m); },
       [self, runtime](const to_container& to, const reset_resources& m) { return Hand(self, runtime, to, m); },
       [self, runtime](const to_container& to, const snapshot_resources& m) { return Hand(self, runtime, to, m); },
       [self, runtime](const to_container& to, const restore_resources& m) { return Hand(self, runtime, to, m); },

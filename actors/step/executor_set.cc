@@ -276,9 +276,13 @@ void ExecutorSet::RemoteDone(size_t task, parts_done&& message) {
   if (message.forgotten) signature_->SetStale();
   if (message.failed_check && numerics_ != nullptr) numerics_->log->Fail();
   if (!message.status.ok()) PartFails(remote_->plan().tasks[task].first_part, message.status);
-  for (auto& [index, value] : message.results) {
-    transport_->Bind(&value);
-    if (index < results_.size()) results_[index] = std::move(value);
+  try {
+    for (auto& [index, value] : message.results) {
+      transport_->Bind(&value);
+      if (index < results_.size()) results_[index] = std::move(value);
+    }
+  } catch (const std::bad_alloc&) {
+    PartFails(LocalTransport::kAll, kNoMemory);  // the share is given back all the same
   }
   {
     std::lock_guard<std::mutex> lock(mu_);
@@ -288,14 +292,18 @@ void ExecutorSet::RemoteDone(size_t task, parts_done&& message) {
 }
 
 void ExecutorSet::RemoteTells(step_letter&& message) {
-  if (const auto* failed = std::get_if<part_failed>(&message.message)) {
-    PartFails(message.from.part, failed->status);
-  } else if (auto* r = std::get_if<result>(&message.message)) {
-    transport_->Bind(&r->value);
-    if (step_->partial() && r->index < results_.size()) step_->ResultCame(r->index, std::move(r->value));
+  try {
+    if (const auto* failed = std::get_if<part_failed>(&message.message)) {
+      PartFails(message.from.part, failed->status);
+    } else if (auto* r = std::get_if<result>(&message.message)) {
+      transport_->Bind(&r->value);
+      if (step_->partial() && r->index < results_.size()) step_->ResultCame(r->index, std::move(r->value));
+    }
+    if (auto* report = std::get_if<stall_report>(&message.message))
+      transport_->questions().Answered(report->number, message.from.part, std::move(report->report));
+  } catch (const std::bad_alloc&) {
+    PartFails(LocalTransport::kAll, kNoMemory);  // the share is given back all the same
   }
-  if (auto* report = std::get_if<stall_report>(&message.message))
-    transport_->questions().Answered(report->number, message.from.part, std::move(report->report));
   step_->PartDone();
 }
 

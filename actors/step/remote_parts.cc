@@ -6,6 +6,7 @@
 
 #include "actors/messages/messages.h"
 #include "actors/runtime/worker_actor.h"
+#include "actors/step/freight.h"
 #include "kernels/numerics_check.h"
 
 namespace troupe {
@@ -47,11 +48,11 @@ void RemoteParts::Prepare(int64_t step, const std::vector<Tensor>& arguments, bo
 }
 
 absl::Status RemoteParts::Launch(bool cancelled, int* missed) {
-  const caf::actor port = plan_->directory->Find(WorkerName(plan_->port));
   absl::Status first;
   const int64_t step = messages_.empty() ? 0 : messages_.front().step;
   // Before anybody is looked for: whoever goes now finds what it owes.
   for (auto& owed : owed_) owed.store(step);
+  const caf::actor port = plan_->directory->Find(WorkerName(plan_->port));
   for (size_t i = 0; i < messages_.size(); ++i) {
     const RemotePlan::Task& task = plan_->tasks[i];
     const RemoteTask now = plan_->remote->Find(plan_->NameOf(task));
@@ -65,8 +66,9 @@ absl::Status RemoteParts::Launch(bool cancelled, int* missed) {
     } else if (now.incarnation != task.incarnation) {
       sent = Aborted("task '", now.name, "' was restarted, and does not have the graph of the step any more");
     } else {
-      sent =
-          SendRemote(*plan_->system, now.worker, std::move(messages_[i]), caf::actor_cast<caf::strong_actor_ptr>(port));
+      sent = SendWithTensors(*plan_->system, *plan_->remote, plan_->master, now.worker, now.incarnation,
+                             std::move(messages_[i]), FreightOut::Owner{plan_->master, step, FreightOut::kMasters},
+                             caf::actor_cast<caf::strong_actor_ptr>(port));
     }
     if (sent.ok()) {
       // Who took the share since may not have found that there is something to end.
@@ -87,7 +89,10 @@ absl::Status RemoteParts::Send(const RemotePlan::Task& task, part_letter&& lette
   if (now.incarnation != task.incarnation || !now.worker)
     return Aborted("task '", now.name, "' is not there any more, which has a part of the step");
   letter.master = plan_->master;
-  return SendRemote(*plan_->system, now.worker, std::move(letter));
+  const FreightOut::Owner owner{plan_->master, letter.step, FreightOut::kMasters};
+  const auto port = caf::actor_cast<caf::strong_actor_ptr>(plan_->directory->Find(WorkerName(plan_->port)));
+  return SendWithTensors(*plan_->system, *plan_->remote, plan_->master, now.worker, now.incarnation, std::move(letter),
+                         owner, port);
 }
 
 absl::Status RemoteParts::ToPart(PartAddress to, part_message&& message) {
@@ -149,6 +154,10 @@ void RemoteParts::AbortWhenThere(size_t task, int64_t step, const absl::Status& 
 }
 
 void RemoteParts::Abort(uint32_t but, int64_t step, const absl::Status& status) noexcept {
+  if (const std::shared_ptr<Freight> freight = Freight::Of(plan_->master)) {
+    freight->out.EndStep({plan_->master, step, FreightOut::kMasters});
+    freight->in.Abort({plan_->master, step, FreightIn::kOwn});
+  }
   for (size_t i = 0; i < size(); ++i) {
     const RemotePlan::Task& t = plan_->tasks[i];
     const bool its_own = but >= t.first_part && but - t.first_part < t.devices.size();

@@ -25,24 +25,31 @@ template <class F>
 absl::Status SendWhenMemoryAllows(caf::actor_system& system, const caf::actor& to, F&& make) noexcept {
   absl::Status sent;
   UntilMemoryAllows([&] {
-    sent = SendRemote(system, to, make());
+    sent = SendFar(system, to, make(), nullptr);
     if (absl::IsResourceExhausted(sent)) throw std::bad_alloc();
   });
   return sent;
 }
 
+// Who hears what receivers say.
+caf::strong_actor_ptr PortOf(const Runtime::Impl& runtime) {
+  return caf::actor_cast<caf::strong_actor_ptr>(runtime.directory->Find(WorkerName(runtime.tasks[0].name)));
+}
+
 }  // namespace
 
-void AnswerMaster(caf::actor_system& system, const caf::actor& master, parts_done&& answer) noexcept {
+void AnswerMaster(Runtime::Impl* runtime, const caf::actor& master, parts_done&& answer) noexcept {
   absl::Status sent = kNoMemory;
   try {
-    sent = SendRemote(system, master, parts_done(answer));
+    const caf::actor now = WorkerOfProcess(*runtime->remote, answer.master);
+    sent = SendWithTensors(*runtime->system, *runtime->remote, runtime->incarnation, now ? now : master, answer.master,
+                           parts_done(answer), std::nullopt, PortOf(*runtime));
   } catch (const std::bad_alloc&) {
     // Then without the results, as for any other reason.
   }
   if (sent.ok()) return;
   // One that is not there any more has forgotten the step.
-  SendWhenMemoryAllows(system, master, [&] {
+  SendWhenMemoryAllows(*runtime->system, master, [&] {
     parts_done without{answer.master, answer.step, answer.task, {}, answer.failed_check, answer.forgotten, {}, {}};
     without.status = answer.status.ok() ? Annotate(sent, "the results of a step") : answer.status;
     return without;
@@ -88,17 +95,17 @@ bool RemoteStep::Concerns(const actor_failed& failure) const {
                      [&](const auto& part) { return failure.Concerns(part->device->name()); });
 }
 
-bool RemoteStep::HasEdgesWith(const std::string& task) const {
-  const EdgeTable& edges = graph_->signature->edges;
+bool HasEdgesWith(const RemoteGraph& graph, const std::string& task) {
+  const EdgeTable& edges = graph.signature->edges;
   // The sender of an edge is told by its name only, unless it is granted.
   const auto sends = [&](std::string_view name, const std::string& from) {
     return EdgeSender(name).substr(0, from.size() + 1) == from + "/";
   };
   for (uint32_t i = 0; i < edges.size(); ++i) {
     const uint32_t to = edges[i].receiver.task;
-    if (to >= graph_->tasks.size()) continue;
-    const bool there = graph_->tasks[to] == task && sends(edges[i].name, graph_->task);
-    if (there || (to == graph_->number && sends(edges[i].name, task))) return true;
+    if (to >= graph.tasks.size()) continue;
+    const bool there = graph.tasks[to] == task && sends(edges[i].name, graph.task);
+    if (there || (to == graph.number && sends(edges[i].name, task))) return true;
   }
   return false;
 }
@@ -138,7 +145,8 @@ void RemoteStep::Over() {
   if (asked_.checks_numerics) steps_->KeepUpdates(asked_.master, asked_.step, graph_->number, std::move(updates));
   arguments_.clear();
   graph_->signature->Release(std::unique_ptr<ExecutorSet>(set_));
-  AnswerMaster(*steps_->runtime()->system, master_, std::move(answer));
+  if (!answer.status.ok()) steps_->freight().out.EndStep(owner());
+  AnswerMaster(steps_->runtime(), master_, std::move(answer));
 }
 
 void RemoteStep::ToMaster(PartAddress from, step_message&& message) noexcept {
@@ -152,7 +160,10 @@ void RemoteStep::ToMaster(PartAddress from, step_message&& message) noexcept {
   if (!std::holds_alternative<result>(message)) return SendWhenMemoryAllows(system, master_, make).IgnoreError();
   absl::Status sent = kNoMemory;
   try {
-    sent = SendRemote(system, master_, make());
+    const Runtime::Impl& runtime = *steps_->runtime();
+    const caf::actor now = WorkerOfProcess(*runtime.remote, asked_.master);
+    sent = SendWithTensors(system, *runtime.remote, runtime.incarnation, now ? now : master_, asked_.master, make(),
+                           owner(), PortOf(runtime));
   } catch (const std::bad_alloc&) {
     // The step fails for it.
   }
@@ -182,17 +193,34 @@ absl::Status RemoteStep::ToPart(PartAddress to, part_message&& message) {
         if constexpr (requires { m.step; }) m.step = asked_.step;
       },
       message);
-  Runtime::Impl& runtime = *steps_->runtime();
-  const std::string& name = graph_->tasks[to.task];
-  part_letter letter{asked_.master, asked_.step, to, std::move(message)};
+  uint32_t edge = 0;
+  const auto* const tensor = std::get_if<tensor_to_part>(&message);
+  if (tensor != nullptr) edge = tensor->edge;
+  absl::Status sent = ToTask(graph_->tasks[to.task], {asked_.master, asked_.step, to, std::move(message)});
+  if (sent.ok() || tensor == nullptr) return sent;
+  const std::string& key = graph_->signature->edges[edge].name;
+  return Annotate(sent, StrCat("tensor '", EdgeTensor(key), "' for task ", graph_->tasks[to.task]));
+}
+
+absl::Status RemoteStep::ToTask(const std::string& name, part_letter&& letter) const {
+  const Runtime::Impl& runtime = *steps_->runtime();
   const RemoteTask now = runtime.remote->Find(name);
-  if (now.worker) return SendRemote(*runtime.system, now.worker, std::move(letter));
+  const auto send = [&](const caf::actor& worker, uint64_t incarnation) {
+    return SendWithTensors(*runtime.system, *runtime.remote, runtime.incarnation, worker, incarnation,
+                           std::move(letter), owner(), PortOf(runtime));
+  };
+  if (now.worker) return send(now.worker, now.incarnation);
   // Another task of this process, or of its own.
   for (const Runtime::Impl::Task& own : runtime.tasks) {
-    if (own.name == name)
-      return SendRemote(*runtime.system, runtime.directory->Find(WorkerName(name)), std::move(letter));
+    if (own.name == name) return send(runtime.directory->Find(WorkerName(name)), runtime.incarnation);
   }
   return Annotate(runtime.directory->WhyDown(WorkerName(name)), StrCat("task ", name));
+}
+
+void RemoteStep::Abort(uint32_t, int64_t, const absl::Status&) noexcept {
+  Freight& freight = steps_->freight();
+  freight.out.EndStep(owner());
+  freight.in.Abort(owner());
 }
 
 }  // namespace troupe

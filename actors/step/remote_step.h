@@ -36,6 +36,7 @@ class RemoteStep : public Step, public RemoteLink, public std::enable_shared_fro
   void Launch() noexcept;
   ExecutorSet* set() const { return set_; }
   const RemoteGraph& graph() const { return *graph_; }
+  std::shared_ptr<const RemoteGraph> shared_graph() const { return graph_; }
   uint64_t master() const { return asked_.master; }
   int64_t step() const { return asked_.step; }
   bool checks_numerics() const { return asked_.checks_numerics; }
@@ -43,8 +44,6 @@ class RemoteStep : public Step, public RemoteLink, public std::enable_shared_fro
   int64_t own_step() const { return own_step_; }
   // Whether it has a part at the place of an actor.
   bool Concerns(const actor_failed& failure) const;
-  // Whether its parts send something to those of another task, or get something from them.
-  bool HasEdgesWith(const std::string& task) const;
 
   // Step.
   void PartDone() override;
@@ -55,14 +54,16 @@ class RemoteStep : public Step, public RemoteLink, public std::enable_shared_fro
 
   // RemoteLink.
   absl::Status ToPart(PartAddress to, part_message&& message) override;
-  // Its master tells the others.
-  void Abort(uint32_t, int64_t, const absl::Status&) noexcept override {}
+  // Its master tells the others; what is on its way to them, or comes, is nobody's.
+  void Abort(uint32_t, int64_t, const absl::Status&) noexcept override;
   // Its master asks them.
   std::vector<Part> Parts() const override { return {}; }
   bool Report(PartAddress from, stall_report& report) override;
 
  private:
   void ToMaster(PartAddress from, step_message&& message) noexcept;
+  absl::Status ToTask(const std::string& name, part_letter&& letter) const;
+  FreightOut::Owner owner() const { return {asked_.master, asked_.step, graph_->number}; }
 
   const std::shared_ptr<RemoteSteps> steps_;
   std::shared_ptr<Runtime> runtime_;  // while it runs
@@ -75,8 +76,12 @@ class RemoteStep : public Step, public RemoteLink, public std::enable_shared_fro
   std::vector<Tensor> arguments_;
 };
 
+// Whether the parts of a graph at its task send something to those of another task, or get
+// something from them.
+bool HasEdgesWith(const RemoteGraph& graph, const std::string& task);
+
 // The answer to run_parts. What cannot be sent is an error that can.
-void AnswerMaster(caf::actor_system& system, const caf::actor& master, parts_done&& answer) noexcept;
+void AnswerMaster(Runtime::Impl* runtime, const caf::actor& master, parts_done&& answer) noexcept;
 
 }  // namespace troupe
 

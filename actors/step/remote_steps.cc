@@ -16,6 +16,7 @@ namespace troupe {
 namespace {
 
 int64_t BytesOf(const part_letter& letter) {
+  if (const auto* m = std::get_if<abort_step>(&letter.message)) return static_cast<int64_t>(m->status.message().size());
   const Tensor* value = nullptr;
   if (const auto* m = std::get_if<tensor_to_part>(&letter.message)) value = &m->value;
   if (const auto* m = std::get_if<argument>(&letter.message)) value = &m->value;
@@ -28,8 +29,21 @@ int64_t BytesOf(const part_letter& letter) {
   return bytes;
 }
 
+// What could not be read comes without its value (wire/remote_messages.cc).
+absl::Status WasRead(const part_letter& letter, const EdgeTable& edges) {
+  const auto* const t = std::get_if<tensor_to_part>(&letter.message);
+  if (t == nullptr || t->dead || t->value.valid()) return absl::OkStatus();
+  if (!edges.Has(t->edge)) return ResourceExhausted("a tensor from another process could not be read");
+  const std::string& edge = edges[t->edge].name;
+  return ResourceExhausted("tensor '", EdgeTensor(edge), "' of ", EdgeSender(edge),
+                           " could not be read in the process of its receiver");
+}
+
 // Made when the library is loaded, since memory may be lacking when they are needed.
 const absl::Status& kNoMemory = *new absl::Status(ResourceExhausted("no memory is left for the step"));
+const absl::Status& kNotRead =
+    *new absl::Status(ResourceExhausted("a value of the step could not be read in another process"));
+const absl::Status& kRuntimeEnds = *new absl::Status(absl::CancelledError("the runtime of the step's task ends"));
 const absl::Status& kMasterWent = *new absl::Status(absl::AbortedError("the master of the step went"));
 
 // The signature of the parts that one task runs of a graph of another master.
@@ -68,6 +82,9 @@ void RemoteSession::Clear() const {
   }
 }
 
+RemoteSteps::RemoteSteps(Runtime::Impl* runtime)
+    : runtime_(runtime), freight_(Freight::Make(runtime->system, runtime->incarnation, runtime->directory)) {}
+
 absl::Status RemoteSteps::Keep(const register_graph& request, const std::string& task,
                                std::shared_ptr<const RegisteredGraph> graph) {
   std::lock_guard<std::mutex> lock(mu_);
@@ -78,7 +95,14 @@ absl::Status RemoteSteps::Keep(const register_graph& request, const std::string&
   }
   Master& master = masters_[request.master];
   std::shared_ptr<RemoteSession>& session = master.sessions[request.session];
-  if (session == nullptr) session = std::make_shared<RemoteSession>(request.session, runtime_);
+  if (session == nullptr) {
+    // A step of before its master went and came may run still: what it ends must not be the state
+    // of the session that goes on.
+    std::erase_if(sessions_, [](const auto& each) { return each.second.expired(); });
+    std::weak_ptr<RemoteSession>& known = sessions_[request.session];
+    session = known.lock();
+    if (session == nullptr) known = session = std::make_shared<RemoteSession>(request.session, runtime_);
+  }
   auto kept = std::make_shared<RemoteGraph>();
   kept->session = session;
   kept->task = task;
@@ -153,7 +177,7 @@ void RemoteSteps::Run(const std::string& task, run_parts&& message, const caf::a
   }
   if (refused.status.ok()) return;
   Refuse({message.master, message.step, message.task});
-  AnswerMaster(*runtime_->system, master, std::move(refused));
+  AnswerMaster(runtime_, master, std::move(refused));
 }
 
 absl::Status RemoteSteps::Start(const std::string& task, run_parts* message, const caf::actor& master,
@@ -179,6 +203,10 @@ absl::Status RemoteSteps::Start(const std::string& task, run_parts* message, con
     if (const auto early = early_.find(key); early != early_.end() && !early->second.lost.ok())
       return early->second.lost;
   }
+  // What there was no memory for when the message was read.
+  const auto& values = message->arguments;
+  if (std::any_of(values.begin(), values.end(), [](const auto& each) { return !each.second.valid(); }))
+    return ResourceExhausted("task ", task, " could not read the arguments of the step");
   if (runtime_->turns != nullptr) TROUPE_RETURN_IF_ERROR(runtime_->turns->Start());
   const uint32_t number = graph->number;
   const auto step =
@@ -210,6 +238,7 @@ absl::Status RemoteSteps::Start(const std::string& task, run_parts* message, con
     // Its master may have gone since it was looked for.
     if (!IsThere(step->master())) step->set()->Stop(step->own_step(), kMasterWent);
   }
+  HandOn(freight_->in.Begin(key));
   step->Launch();
   return absl::OkStatus();
 }
@@ -228,6 +257,7 @@ void RemoteSteps::DeliverTo(RemoteStep* step, part_letter&& letter) {
   if (letter.to.part - step->graph().signature->first_part >= set->executors().size()) return;
   // A value is fed to the task, for all of its parts that take it.
   if (const auto* fed = std::get_if<argument>(&letter.message)) {
+    if (!fed->value.valid()) return set->Stop(own, kNotRead);
     for (const auto& e : set->executors()) {
       if (fed->index >= e->state().part().num_arguments) continue;
       if (absl::Status s = set->transport().Deliver(e->address(), *fed); !s.ok()) set->Stop(own, s);
@@ -235,6 +265,7 @@ void RemoteSteps::DeliverTo(RemoteStep* step, part_letter&& letter) {
     return;
   }
   const bool asks = std::holds_alternative<question>(letter.message);
+  if (absl::Status read = WasRead(letter, set->edges()); !read.ok()) return set->Stop(own, read);
   const absl::Status s = set->transport().Deliver(letter.to, std::move(letter.message));
   // What is refused is missed by its receiver.
   if (!s.ok() && !asks) set->Stop(own, s);
@@ -258,8 +289,9 @@ void RemoteSteps::Deliver(part_letter&& letter) {
         },
         letter.message);
     try {
-      if (absl::Status s = set->transport().Deliver(letter.to, std::move(letter.message)); !s.ok())
-        set->Abort(letter.step, s);
+      absl::Status s = WasRead(letter, set->edges());
+      if (s.ok()) s = set->transport().Deliver(letter.to, std::move(letter.message));
+      if (!s.ok()) set->Abort(letter.step, s);
     } catch (const std::bad_alloc&) {
       set->Abort(letter.step, kNoMemory);
     }
@@ -286,7 +318,7 @@ void RemoteSteps::Deliver(part_letter&& letter) {
 }
 
 void RemoteSteps::Lose(Early* early, const absl::Status& why) {
-  early_messages_ -= early->letters.size();
+  early_messages_ -= early->letters.size() + std::exchange(early->notes, 0);
   early_bytes_ -= std::exchange(early->bytes, 0);
   early->letters.clear();
   early->lost = why;
@@ -309,24 +341,56 @@ absl::Status RemoteSteps::TooMuch(const part_letter& letter) const {
                            ", wait for steps that have not begun in this process; one is of ", what);
 }
 
-void RemoteSteps::Keep(const Key& key, part_letter&& letter) {
+RemoteSteps::Early* RemoteSteps::FindEarly(const Key& key) {
   const auto [it, is_new] = early_.try_emplace(key);
-  if (is_new) {
-    early_in_order_.push_back(key);
-    if (early_in_order_.size() > limits_.steps) DropEarly(Key(early_in_order_.front()));
+  if (!is_new) return &it->second;
+  early_in_order_.push_back(key);
+  // A step that begins without what it was sent would wait for it: so one that loses that is known
+  // for as long again.
+  const size_t n = early_in_order_.size(), most = std::max<size_t>(limits_.steps, 1);
+  if (n > most) {
+    const Key& old = early_in_order_[n - 1 - most];
+    Early& e = early_.at(old);
+    freight_->in.End(old);
+    if (e.lost.ok()) Lose(&e, TooManySteps());
   }
-  Early& early = it->second;
-  const int64_t bytes = BytesOf(letter);
-  if (!early.lost.ok()) return;
+  if (n > 2 * most) DropEarly(Key(early_in_order_.front()));
+  return &it->second;
+}
+
+absl::Status RemoteSteps::TooManySteps() const {
+  return ResourceExhausted("messages have come for more than ", limits_.steps,
+                           " steps that have not begun in this process");
+}
+
+bool RemoteSteps::MakeRoom(const Key& key, Early* early, const part_letter& letter, int64_t bytes) {
+  if (!early->lost.ok()) return false;
   const auto full = [&] { return early_messages_ >= limits_.messages || early_bytes_ + bytes > limits_.bytes; };
   if (full() && bytes <= limits_.bytes) {
     // The oldest first: their steps are the least likely to begin still.
     for (const Key& old : early_in_order_) {
       if (old == key || !full()) break;
-      if (Early& e = early_.at(old); !e.letters.empty()) Lose(&e, TooMuch(e.letters.front()));
+      Early& e = early_.at(old);
+      if (e.letters.empty() && e.notes == 0) continue;
+      freight_->in.End(old);
+      Lose(&e, TooMuch(e.letters.empty() ? letter : e.letters.front()));
     }
   }
-  if (full()) return Lose(&early, TooMuch(letter));
+  if (!full()) return true;
+  freight_->in.End(key);
+  Lose(early, TooMuch(letter));
+  return false;
+}
+
+void RemoteSteps::Keep(const Key& key, part_letter&& letter) {
+  Early& early = *FindEarly(key);
+  const int64_t bytes = BytesOf(letter);
+  if (std::holds_alternative<abort_step>(letter.message)) {
+    // Nobody will take the rest.
+    freight_->in.End(key);
+    if (early.lost.ok()) Lose(&early, absl::OkStatus());
+  }
+  if (!MakeRoom(key, &early, letter, bytes)) return;
   early.letters.push_back(std::move(letter));
   early.bytes += bytes;
   early_bytes_ += bytes;
@@ -335,7 +399,7 @@ void RemoteSteps::Keep(const Key& key, part_letter&& letter) {
 
 std::vector<part_letter> RemoteSteps::TakeEarly(std::map<Key, Early>::iterator it) {
   std::vector<part_letter> letters = std::move(it->second.letters);
-  early_messages_ -= letters.size();
+  early_messages_ -= letters.size() + it->second.notes;
   early_bytes_ -= it->second.bytes;
   std::erase(early_in_order_, it->first);
   early_.erase(it);
@@ -343,7 +407,10 @@ std::vector<part_letter> RemoteSteps::TakeEarly(std::map<Key, Early>::iterator i
 }
 
 void RemoteSteps::DropEarly(const Key& key) {
-  if (const auto it = early_.find(key); it != early_.end()) TakeEarly(it);
+  const auto it = early_.find(key);
+  if (it == early_.end()) return;
+  TakeEarly(it);
+  freight_->in.End(key);
 }
 
 void RemoteSteps::Refuse(const Key& key) {
@@ -354,7 +421,7 @@ void RemoteSteps::Refuse(const Key& key) {
 }
 
 // Ending a step needs no memory: one that cannot be remembered is forgotten.
-void RemoteSteps::RememberOver(const Key& key) noexcept {
+void RemoteSteps::RememberOver(const Key& key, const std::shared_ptr<const RemoteGraph>& graph) noexcept {
   const auto [master, step, task] = key;
   const auto it = masters_.find(master);
   if (it == masters_.end()) return;
@@ -366,7 +433,7 @@ void RemoteSteps::RememberOver(const Key& key) noexcept {
     return;
   }
   try {
-    m.over.insert({step, task});
+    m.over.try_emplace({step, task}, graph);
   } catch (const std::bad_alloc&) {
     return m.over_in_order.pop_back();
   }
@@ -433,10 +500,12 @@ void RemoteSteps::Over(uint64_t master, int64_t step, uint32_t task) {
     last = std::move(it->second);
     others_.erase(it);
   }
-  RememberOver(key);
+  RememberOver(key, last != nullptr ? last->shared_graph() : nullptr);
+  freight_->in.End(key);
 }
 
 void RemoteSteps::Done(parts_done&& message) {
+  if (freight_->in.HoldBack({runtime_->incarnation, message.step, FreightIn::kOwn}, &message)) return;
   ExecutorSet* set = nullptr;
   size_t task = 0;
   {
@@ -452,6 +521,7 @@ void RemoteSteps::Done(parts_done&& message) {
 }
 
 void RemoteSteps::Tell(step_letter&& message) {
+  CancelLater later;
   ExecutorSet* set = nullptr;
   {
     std::lock_guard<std::mutex> lock(mu_);
@@ -459,11 +529,20 @@ void RemoteSteps::Tell(step_letter&& message) {
     if (message.master != runtime_->incarnation || it == own_.end()) return;
     set = it->second;
     const size_t task = set->remote()->Find(message.from.task);
-    // While the task is owed, which changes under the lock, the step is not over.
-    if (task == set->remote()->size() || !set->remote()->Owes(task, message.step)) return;
+    if (task == set->remote()->size()) return;
     // A task speaks for its own parts.
     const RemotePlan::Task& its = set->remote()->plan().tasks[task];
     if (message.from.part - its.first_part >= its.devices.size()) return;
+    // While the task is owed, which changes under the lock, the step is not over.
+    if (!set->remote()->Owes(task, message.step)) {
+      // Its parts are done, and what they sent to others is lost.
+      if (const auto* failed = std::get_if<part_failed>(&message.message)) set->Abort(message.step, failed->status);
+      return;
+    }
+    if (const auto* r = std::get_if<result>(&message.message); r != nullptr && !r->value.valid()) {
+      set->Abort(message.step, kNotRead);
+      return;
+    }
     set->CountUp();
   }
   set->RemoteTells(std::move(message));
@@ -475,93 +554,12 @@ void RemoteSteps::Begin(int64_t step, ExecutorSet* set) {
 }
 
 void RemoteSteps::End(int64_t step) {
-  std::lock_guard<std::mutex> lock(mu_);
-  own_.erase(step);
-}
-
-// A share that has been taken must not be lost to a want of memory.
-std::unique_lock<std::mutex> RemoteSteps::LockWithRoom(Lost* lost) {
-  for (size_t room = 0;;) {
-    UntilMemoryAllows([&] { lost->reserve(room); });
-    std::unique_lock<std::mutex> lock(mu_);
-    room = 0;
-    for (const auto& [step, set] : own_) room += set->remote()->size();
-    if (room <= lost->capacity()) return lock;
-  }
-}
-
-void RemoteSteps::TaskWent(const RemoteTask& task, const absl::Status& why, bool worker_only) {
-  CancelLater later;
-  Lost lost;
-  Master gone;
   {
-    const std::unique_lock<std::mutex> lock = LockWithRoom(&lost);
-    for (const auto& [step, set] : own_) {
-      RemoteParts& parts = *set->remote();
-      for (size_t i = 0; i < parts.size(); ++i) {
-        const RemotePlan::Task& its = parts.plan().tasks[i];
-        // A step may have begun since on the next incarnation.
-        if (parts.plan().NameOf(its) != task.name || its.incarnation != task.incarnation) continue;
-        if (!parts.TakeOwed(i, step)) continue;
-        lost.emplace_back(step, set);
-        if (worker_only) parts.AbortWhenThere(i, step, why);
-      }
-    }
-    // What parts here and there send each other may be lost. Of its own steps, whose process may be
-    // there still, it tells itself.
-    for (const auto& [key, step] : others_) {
-      if (step->master() != task.incarnation && step->HasEdgesWith(task.name)) step->set()->Stop(step->own_step(), why);
-    }
-    if (!worker_only) {
-      for (const auto& [key, step] : others_) {
-        if (step->master() == task.incarnation) step->set()->Stop(step->own_step(), why);
-      }
-      if (const auto it = masters_.find(task.incarnation); it != masters_.end()) {
-        gone = std::move(it->second);
-        masters_.erase(it);
-      }
-      std::vector<Key> early;
-      for (const auto& [key, letters] : early_) {
-        if (std::get<0>(key) == task.incarnation) early.push_back(key);
-      }
-      for (const Key& key : early) DropEarly(key);
-    }
+    std::lock_guard<std::mutex> lock(mu_);
+    own_.erase(step);
   }
-  for (const auto& [step, set] : lost) set->RemoteLost(step, why);
-  // Nobody says any more whether they stay; what failed its own check does not.
-  for (const auto& [key, each] : gone.unsettled) {
-    if (each.updates != nullptr && each.updates->failed()) UntilMemoryAllows([&] { each.updates->UndoAll(); });
-  }
-  // What kernels have registered is users': nobody may wait for it here.
-  later.FlushAside(runtime_->aside);
-}
-
-void RemoteSteps::ActorFailed(const actor_failed& failure) {
-  CancelLater later;
-  Lost lost;
-  {
-    const std::unique_lock<std::mutex> lock = LockWithRoom(&lost);
-    for (const auto& [key, step] : others_) {
-      if (step->Concerns(failure)) step->set()->Stop(step->own_step(), failure.status);
-    }
-    for (auto& [incarnation, master] : masters_) {
-      for (auto& [name, graph] : master.graphs) {
-        if (failure.incarnation != 0 && graph->signature != nullptr)
-          graph->signature->edges.Renew(failure.place, failure.incarnation);
-      }
-    }
-    // The port of this process's own steps: answers may have been in its mailbox.
-    for (const auto& [step, set] : own_) {
-      if (set->remote()->plan().port != failure.place) continue;
-      for (size_t i = 0; i < set->remote()->size(); ++i) {
-        if (!set->remote()->TakeOwed(i, step)) continue;
-        set->remote()->SendAbort(i, step, failure.status);
-        lost.emplace_back(step, set);
-      }
-    }
-  }
-  for (const auto& [step, set] : lost) set->RemoteLost(step, failure.status);
-  later.FlushAside(runtime_->aside);
+  freight_->in.End({runtime_->incarnation, step, FreightIn::kOwn});
+  freight_->out.EndStep({runtime_->incarnation, step, FreightOut::kMasters});
 }
 
 size_t RemoteSteps::graphs() const {
@@ -576,6 +574,8 @@ void RemoteSteps::Close() {
   std::lock_guard<std::mutex> lock(mu_);
   gone.swap(masters_);
   early_.clear();
+  freight_->out.Fail(kRuntimeEnds);
+  (void)freight_->in.Fail(kRuntimeEnds);
 }
 
 }  // namespace troupe

@@ -10,7 +10,8 @@
 //   unknown, early  run_parts                             2 lease executors, begin, deliver what is early    running
 //   unknown, early  run_parts for a graph that is not here, or of a master that is not
 //                                                         3 drop what is early, parts_done with the error    over
-//   early     a part_letter beyond the bound of all       4 drop what it has; the step will fail. The oldest
+//   early     a part_letter beyond the bound of all; so many other steps are early, too
+//                                                         4 drop what it has; the step will fail. The oldest
 //                                                           steps first, then that of the letter             lost
 //   lost      run_parts                                   5 parts_done RESOURCE_EXHAUSTED                    over
 //   running   part_letter                                 6 to its executor; abort_step: to all parts;
@@ -19,10 +20,14 @@
 //   running   its master goes, or an actor here dies, or the worker goes of a task that it has edges with
 //                                                         8 abort                                            running
 //   over      part_letter, run_parts                      9 dropped                                          over
-//   early     its master goes; so many other steps are early, too  10 dropped                               unknown
+//   early, lost  its master goes; twice as many are early or lost  10 dropped                                unknown
+//   over      a task went that it has edges with         11 part_failed: what it sent there may be lost      over
 //
 // A step that is over is remembered among the last of its master, so that what comes late is not
 // kept. What an older one is sent counts as early, and is dropped by 10.
+//
+// A tensor that is too big for a message travels in pieces, and its message is handed on when the
+// last one has come (freight_in.h). For a step that has not begun only its note is kept.
 //
 // A graph that a master has registered here lives until drop_graph, the end of its session, or that
 // of its master, and as long as a step of it runs. So does the state that the session has of its
@@ -38,6 +43,8 @@
 //   6, 7     edges_6_and_7_a_step_of_another_master_runs
 //   8, 10    edges_8_and_10_nothing_is_left_of_a_master_that_went
 //   9        edge_9_what_comes_after_the_end_is_dropped
+// and tests/remote/remains_test.cc:
+//   11       edge_11_what_a_part_sent_before_its_end_may_be_lost
 #ifndef TROUPE_ACTORS_STEP_REMOTE_STEPS_H_
 #define TROUPE_ACTORS_STEP_REMOTE_STEPS_H_
 
@@ -54,6 +61,7 @@
 
 #include "actors/runtime/remote_tasks.h"
 #include "actors/runtime/runtime_impl.h"
+#include "actors/step/freight.h"
 #include "actors/wire/graph_messages.h"
 #include "actors/wire/remote_messages.h"
 
@@ -94,7 +102,7 @@ class RemoteSteps : public std::enable_shared_from_this<RemoteSteps> {
     int64_t bytes = int64_t{1} << 30;   // of their tensors
     size_t steps = 4096;                // that have early messages, were lost, or are remembered as over
   };
-  explicit RemoteSteps(Runtime::Impl* runtime) : runtime_(runtime) {}
+  explicit RemoteSteps(Runtime::Impl* runtime);
   void set_limits(const Limits& limits) { limits_ = limits; }
 
   // For the worker of a task of this process. The graph is kept for its master; UNAVAILABLE when
@@ -111,6 +119,11 @@ class RemoteSteps : public std::enable_shared_from_this<RemoteSteps> {
   void Settle(const settle_step& message);
   void Done(parts_done&& message);
   void Tell(step_letter&& message);
+  // Tensors that travel in pieces (freight_in.h, freight_out.h).
+  void Announced(const std::string& task, freight_note&& note, const caf::strong_actor_ptr& from);
+  void Arrived(const freight_piece& piece, const caf::strong_actor_ptr& from);
+  void Gone(const freight_gone& message);
+  Freight& freight() const { return *freight_; }
 
   // For the steps of this process's own sessions. Begin throws std::bad_alloc.
   void Begin(int64_t step, ExecutorSet* set);
@@ -134,11 +147,16 @@ class RemoteSteps : public std::enable_shared_from_this<RemoteSteps> {
     std::lock_guard<std::mutex> lock(mu_);
     return early_.size();
   }
+  int64_t early_bytes() const {
+    std::lock_guard<std::mutex> lock(mu_);
+    return early_bytes_;
+  }
 
  private:
   using Key = std::tuple<uint64_t, int64_t, uint32_t>;  // master, step, task
   struct Early {
     std::vector<part_letter> letters;
+    size_t notes = 0;  // that wait in freight_
     int64_t bytes = 0;
     absl::Status lost;  // why the step will fail
   };
@@ -152,11 +170,13 @@ class RemoteSteps : public std::enable_shared_from_this<RemoteSteps> {
     std::map<std::pair<std::string, uint64_t>, std::shared_ptr<RemoteGraph>> graphs;  // by task and handle
     std::map<std::string, std::shared_ptr<RemoteSession>> sessions;
     std::map<std::pair<int64_t, uint32_t>, Unsettled> unsettled;  // by step and task, from its begin
-    std::set<std::pair<int64_t, uint32_t>> over;
+    // By step and task; what it was a step of, as long as that is there.
+    std::map<std::pair<int64_t, uint32_t>, std::weak_ptr<const RemoteGraph>> over;
     std::deque<std::pair<int64_t, uint32_t>> over_in_order;
   };
   using Lost = std::vector<std::pair<int64_t, ExecutorSet*>>;  // own steps, and shares of their counts
   std::unique_lock<std::mutex> LockWithRoom(Lost* lost);
+  void AnswerAside(Lost&& lost, const absl::Status& why);
   // Whether a master is there. What comes from another one is nobody's.
   bool IsThere(uint64_t master) const { return runtime_->remote->Lives(master); }
   absl::Status Start(const std::string& task, run_parts* message, const caf::actor& master, bool* forgotten);
@@ -167,17 +187,32 @@ class RemoteSteps : public std::enable_shared_from_this<RemoteSteps> {
   // What came early for a step is dropped, and the step will fail.
   void Lose(Early* early, const absl::Status& why);
   absl::Status TooMuch(const part_letter& letter) const;
+  absl::Status TooManySteps() const;
+  // Room for one message more, which has so many bytes. False: there is none, and `early` is lost.
+  bool MakeRoom(const Key& key, Early* early, const part_letter& letter, int64_t bytes);
+  Early* FindEarly(const Key& key);
+  // What came in pieces: hands it on, or ends the step that it was for.
+  void HandOn(FreightIn::Wholes&& wholes);
+  void LoseWhole(FreightIn::Whole&& whole);
+  void LostLetter(const FreightIn::Whole& whole);
+  // Who may be sent a note's tensors: its step, and whether that has begun. False: nobody.
+  bool IsAwaited(const freight_note& note, FreightIn::Key* key, bool* begun);
   std::vector<part_letter> TakeEarly(std::map<Key, Early>::iterator it);
   void DropEarly(const Key& key);
   void DeliverTo(RemoteStep* step, part_letter&& letter);
-  void RememberOver(const Key& key) noexcept;
+  void RememberOver(const Key& key, const std::shared_ptr<const RemoteGraph>& graph = nullptr) noexcept;
+  // Tells the masters of steps that have ended here: what they sent to this task may be lost.
+  void TellLost(const std::string& task, const absl::Status& why);
 
   Runtime::Impl* const runtime_;
+  const std::shared_ptr<Freight> freight_;
   Limits limits_;
   mutable std::mutex mu_;
   std::map<int64_t, ExecutorSet*> own_;  // by step
   std::map<Key, std::shared_ptr<RemoteStep>> others_;
   std::map<uint64_t, Master> masters_;
+  // Also of masters that went: a step that goes on has one.
+  std::map<std::string, std::weak_ptr<RemoteSession>> sessions_;
   std::map<Key, Early> early_;
   std::deque<Key> early_in_order_;
   size_t early_messages_ = 0;

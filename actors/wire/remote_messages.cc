@@ -16,16 +16,14 @@ caf::error WriteVariant(caf::serializer& f, Variant& x) {
   return std::visit([&](auto& m) -> caf::error { return f(m); }, x);
 }
 
+// What was read before an error stays in `x`.
 template <class Variant, size_t kKind = 0>
 caf::error ReadKind(caf::deserializer& f, uint8_t kind, Variant* x) {
   if constexpr (kKind == std::variant_size_v<Variant>) {
     return caf::sec::invalid_argument;
   } else {
     if (kind != kKind) return ReadKind<Variant, kKind + 1>(f, kind, x);
-    std::variant_alternative_t<kKind, Variant> m;
-    if (caf::error e = f(m)) return e;
-    *x = std::move(m);
-    return caf::none;
+    return f(x->template emplace<kKind>());
   }
 }
 template <class Variant>
@@ -33,6 +31,17 @@ caf::error ReadVariant(caf::deserializer& f, Variant* x) {
   uint8_t kind = 0;
   if (caf::error e = f(kind)) return e;
   return ReadKind(f, kind, x);
+}
+
+// CAF drops a message that cannot be read, without a word, and its step would wait for it. A tensor
+// that cannot be read, since there is no memory for it or it is none, comes without its value: the
+// step fails for that (step/remote_steps.cc). Bytes that end too early are no message at all.
+bool IsLeftOut(const caf::error& e, caf::deserializer& f) {
+  if (e == caf::sec::end_of_stream) return false;
+  auto* const bytes = dynamic_cast<caf::binary_deserializer*>(&f);
+  if (bytes == nullptr) return false;
+  bytes->skip(bytes->remaining());
+  return true;
 }
 
 // A message of CAF counts its bytes in 32 bits (tensor_inspect.cc); what is no tensor is small.
@@ -83,9 +92,13 @@ caf::error inspect(caf::serializer& f, parts_done& x) {
 }
 caf::error inspect(caf::deserializer& f, parts_done& x) {
   wire::StatusFields status;
-  if (caf::error e = f(x.master, x.step, x.task, status, x.failed_check, x.forgotten, x.results, x.statistics))
-    return e;
+  if (caf::error e = f(x.master, x.step, x.task, status, x.failed_check, x.forgotten)) return e;
   x.status = wire::StatusOf(status);
+  caf::error e = f(x.results);
+  if (!e) return f(x.statistics);
+  if (!IsLeftOut(e, f)) return e;
+  x.results.clear();
+  if (x.status.ok()) x.status = ResourceExhausted("the results of task ", x.task, " of the step could not be read");
   return caf::none;
 }
 caf::error inspect(caf::serializer& f, part_letter& x) {
@@ -94,7 +107,12 @@ caf::error inspect(caf::serializer& f, part_letter& x) {
 }
 caf::error inspect(caf::deserializer& f, part_letter& x) {
   if (caf::error e = f(x.master, x.step, x.to)) return e;
-  return ReadVariant(f, &x.message);
+  caf::error e = ReadVariant(f, &x.message);
+  if (!e) return e;
+  auto* const t = std::get_if<tensor_to_part>(&x.message);
+  if ((t == nullptr && !std::holds_alternative<argument>(x.message)) || !IsLeftOut(e, f)) return e;
+  if (t != nullptr) t->dead = false;
+  return caf::none;
 }
 caf::error inspect(caf::serializer& f, step_letter& x) {
   if (caf::error e = f(x.master, x.step, x.from)) return e;
@@ -102,7 +120,9 @@ caf::error inspect(caf::serializer& f, step_letter& x) {
 }
 caf::error inspect(caf::deserializer& f, step_letter& x) {
   if (caf::error e = f(x.master, x.step, x.from)) return e;
-  return ReadVariant(f, &x.message);
+  caf::error e = ReadVariant(f, &x.message);
+  if (!e || !std::holds_alternative<result>(x.message) || !IsLeftOut(e, f)) return e;
+  return caf::none;
 }
 
 }  // namespace troupe

@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.join(ROOT, "tools", "benchmarks"))
 import groups  # noqa: E402
 import machine  # noqa: E402
 import report  # noqa: E402
-from measure import Failed, Program, Row, Series, alternate  # noqa: E402
+from measure import Failed, Fleet, Program, Row, Series, alternate  # noqa: E402
 
 # Answers with what it is told, and writes down when it was asked.
 ECHO = """
@@ -66,6 +66,20 @@ class SamplesTest(Case):
         self.assertEqual(series["b"].median, 5)
         with open(self.log) as f:
             self.assertEqual(f.read(), "abababab")
+
+    def test_a_fleet_is_asked_at_once_and_gives_the_sum(self):
+        command = lambda name, values: [sys.executable, "-c", ECHO, name, values, self.log]
+        fleet = Fleet([command("server", "7")], [command("a", "9,1,2"), command("b", "9,10,20")])
+        self.assertEqual(fleet.head, {"nodes": 3})
+        self.assertEqual(alternate({"fleet": fleet}, rounds=2)["fleet"].samples, [11, 22])
+        self.assertEqual(fleet.close(), {"peak_bytes": 5})
+        with self.assertRaisesRegex(Failed, "no such thing"):
+            Fleet([command("server", "7")], [[sys.executable, "-c", "import sys; sys.exit('no such thing')"]])
+
+    def test_a_cluster_has_an_address_for_each_task(self):
+        ps, workers = groups.addresses(2).split(";")
+        self.assertRegex(ps, r"^ps=127\.0\.0\.1:\d+$")
+        self.assertEqual(len(set(workers.split("=")[1].split(",") + [ps.split("=")[1]])), 3)
 
     def test_a_program_that_cannot_start_says_why(self):
         with self.assertRaisesRegex(Failed, "no such thing"):

@@ -23,6 +23,7 @@
 #include "actors/messages/messages.h"
 #include "actors/runtime/runtime_impl.h"
 #include "actors/session/session_master.h"
+#include "actors/wire/freight_messages.h"
 #include "tests/actors/graphs.h"
 #include "troupe/actors.h"
 
@@ -193,6 +194,12 @@ class Stage {
     if (c.match_elements<parts_done>()) return "parts_done";
     if (c.match_elements<part_letter>()) return StrCat("part_letter ", Which(c.get_as<part_letter>(0).message));
     if (c.match_elements<step_letter>()) return StrCat("step_letter ", Which(c.get_as<step_letter>(0).message));
+    if (c.match_elements<freight_note>()) return "freight_note";
+    if (c.match_elements<freight_go>()) return "freight_go";
+    if (c.match_elements<freight_piece>()) return "freight_piece";
+    if (c.match_elements<freight_taken>()) return "freight_taken";
+    if (c.match_elements<freight_drop>()) return "freight_drop";
+    if (c.match_elements<freight_gone>()) return "freight_gone";
     if (c.match_elements<list_devices>()) return "list_devices";
     if (c.match_elements<device_list>()) return "device_list";
     if (c.match_elements<actor_failed>()) return "actor_failed";

@@ -24,18 +24,23 @@ struct Config : caf::actor_system_config {
 struct Cluster {
   Cluster() {
     spec = ClusterSpec::FromFlags("ps=ps:1;worker=worker:1").value();
-    ear = Named("ear", system.spawn([this](caf::event_based_actor* self) -> caf::behavior {
-      self->set_default_handler(caf::drop);
-      return {
-          [this](const task_up& m) { StrAppend(&heard, m.task.job, " ", m.incarnation, " up; "); },
-          [this](const task_down& m) {
-            StrAppend(&heard, m.task.job, " ", m.incarnation, " down: ", std::string(m.status.message()), "; ");
-          },
-          [this](const cluster_state& m) {
-            for (const TaskStatus& t : m.value.others) StrAppend(&heard, t.task.job, " is ", ToString(t.health), "; ");
-          },
-      };
-    }));
+    ear =
+        Named("ear", system.spawn(
+                         [this](caf::event_based_actor* self, int) -> caf::behavior {
+                           self->set_default_handler(caf::drop);
+                           return {
+                               [this](const task_up& m) { StrAppend(&heard, m.task.job, " ", m.incarnation, " up; "); },
+                               [this](const task_down& m) {
+                                 StrAppend(&heard, m.task.job, " ", m.incarnation,
+                                           " down: ", std::string(m.status.message()), "; ");
+                               },
+                               [this](const cluster_state& m) {
+                                 for (const TaskStatus& t : m.value.others)
+                                   StrAppend(&heard, t.task.job, " is ", ToString(t.health), "; ");
+                               },
+                           };
+                         },
+                         0));
     scheduler.run();
   }
   ~Cluster() {
@@ -180,11 +185,13 @@ BOOST_FIXTURE_TEST_CASE(who_does_not_listen_any_more_makes_room_for_others, Clus
   std::vector<caf::actor> others;
   const auto listeners = [&](int count) {
     for (int i = 0; i < count; ++i) {
-      others.push_back(system.spawn([this](caf::event_based_actor* self) -> caf::behavior {
-        self->set_default_handler(caf::drop);
-        self->set_error_handler([this](caf::error& e) { StrAppend(&heard, system.render(e), "; "); });
-        return {[](int) {}};
-      }));
+      others.push_back(system.spawn(
+          [this](caf::event_based_actor* self, int) -> caf::behavior {
+            self->set_default_handler(caf::drop);
+            self->set_error_handler([this](caf::error& e) { StrAppend(&heard, system.render(e), "; "); });
+            return {[](int) {}};
+          },
+          0));
       watch(others.back());
     }
   };
@@ -384,13 +391,15 @@ BOOST_FIXTURE_TEST_CASE(edge_7_without_a_host_nobody_opens_a_session, Cluster) {
   // With one, the question is its own to answer.
   Kill("ps");
   Play();
-  const caf::actor host = system.spawn([](caf::event_based_actor*) -> caf::behavior {
-    return {[](const open_session& m) {
-      session_opened answer;
-      answer.status = NotFound(m.client ? "asked by somebody" : "asked by nobody");
-      return answer;
-    }};
-  });
+  const caf::actor host = system.spawn(
+      [](caf::event_based_actor*, int) -> caf::behavior {
+        return {[](const open_session& m) {
+          session_opened answer;
+          answer.status = NotFound(m.client ? "asked by somebody" : "asked by nobody");
+          return answer;
+        }};
+      },
+      0);
   links.host = [host] { return host; };
   Start("ps", 2);
   Play();

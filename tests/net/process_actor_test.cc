@@ -68,9 +68,11 @@ struct Stage {
   template <class Answer, class Question>
   Answer Ask(Question q) {
     Answer answer;
-    auto asker = system.spawn([&](caf::event_based_actor* self) {
-      self->request(actor, caf::infinite, std::move(q)).then([&](Answer& a) { answer = std::move(a); });
-    });
+    auto asker = system.spawn(
+        [&](caf::event_based_actor* self, int) {
+          self->request(actor, caf::infinite, std::move(q)).then([&](Answer& a) { answer = std::move(a); });
+        },
+        0);
     scheduler.run();
     return answer;
   }

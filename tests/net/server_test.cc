@@ -297,12 +297,14 @@ BOOST_AUTO_TEST_CASE(an_actors_handler_may_not_start_a_server) {
   caf::actor_system system(config);
   absl::Status status;
   caf::scoped_actor self(system);
-  const caf::actor asked = system.spawn([&](caf::event_based_actor* a) -> caf::behavior {
-    return {[&, a](int) {
-      status = Server::Start(Options(LocalCluster(1), "ps")).status();
-      a->quit();
-    }};
-  });
+  const caf::actor asked = system.spawn(
+      [&](caf::event_based_actor* a, int) -> caf::behavior {
+        return {[&, a](int) {
+          status = Server::Start(Options(LocalCluster(1), "ps")).status();
+          a->quit();
+        }};
+      },
+      0);
   self->send(asked, 1);
   self->wait_for(asked);
   BOOST_TEST((status.code() == absl::StatusCode::kFailedPrecondition));

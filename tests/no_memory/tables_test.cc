@@ -68,7 +68,7 @@ struct Family {
     stage.Inline([&] { caf::anon_send_exit(supervisor, caf::exit_reason::user_shutdown); });
   }
   caf::actor Spawn() {
-    return stage.system().spawn([](caf::event_based_actor*) -> caf::behavior { return {[](int) {}}; });
+    return stage.system().spawn([](caf::event_based_actor*, int) -> caf::behavior { return {[](int) {}}; }, 0);
   }
   ChildSpec Spec(std::string name) {
     ChildSpec spec;

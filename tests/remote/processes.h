@@ -61,14 +61,17 @@ struct Processes {
 // Stands in the place of a worker, and hands on what it gets when it is told.
 struct Relay {
   Relay(Stage* stage, const caf::actor& to) : to(to) {
-    actor = stage->system().spawn([this](caf::event_based_actor* self) -> caf::behavior {
-      self->set_default_handler([this](caf::scheduled_actor* me, caf::message_view& view) -> caf::result<caf::message> {
-        held.emplace_back(me->current_sender(), view.move_content_to_message());
-        if (!hold) Release();
-        return caf::message();
-      });
-      return {[](int) {}};
-    });
+    actor = stage->system().spawn(
+        [this](caf::event_based_actor* self, int) -> caf::behavior {
+          self->set_default_handler(
+              [this](caf::scheduled_actor* me, caf::message_view& view) -> caf::result<caf::message> {
+                held.emplace_back(me->current_sender(), view.move_content_to_message());
+                if (!hold) Release();
+                return caf::message();
+              });
+          return {[](int) {}};
+        },
+        0);
   }
   ~Relay() { caf::anon_send_exit(actor, caf::exit_reason::user_shutdown); }
   void Hand(size_t i) {

@@ -271,5 +271,110 @@ BOOST_AUTO_TEST_CASE(a_step_that_is_settled_before_its_end_keeps_no_updates) {
   }
 }
 
+// A master that was taken for dead and is not: its session's variables are not those of the step
+// that still ran then.
+BOOST_AUTO_TEST_CASE(a_step_that_ends_late_leaves_the_variables_of_its_session) {
+  Held p;
+  p.Start({"held"});
+  p.stage.Play();
+  BOOST_REQUIRE_EQUAL(held.size(), 1u);
+  p.processes->Went(kMasterTask, kPsTask);
+  p.processes->Went(kPsTask, kMasterTask);
+  p.stage.Play();
+  p.processes->IntroduceAll();
+  // `v` is the session's own.
+  p.Initialize();
+  BOOST_TEST(p.Run("read") == 7.0f);
+  LetGo();
+  p.stage.Play();
+  BOOST_TEST(p.Run("read") == 7.0f);
+}
+
+// Only one side takes the other for gone, and takes it back.
+BOOST_AUTO_TEST_CASE(a_part_is_told_to_end_by_a_master_that_only_took_it_for_gone) {
+  RemotePlay p;
+  p.Warm({"after_never"});
+  const std::weak_ptr<Runtime> there = p.processes->runtimes.at(kPsTask);
+  const auto before = there.use_count();
+  p.Start({"after_never"});
+  p.stage.Play();
+  BOOST_TEST(there.use_count() == before + 1);
+  p.processes->Went(kPsTask, kMasterTask);
+  p.stage.Play();
+  BOOST_TEST(p.State() == "UNAVAILABLE");
+  BOOST_TEST(there.use_count() == before);
+  p.processes->Introduce(kPsTask, kMasterTask);
+  BOOST_TEST(p.Run("back") == -2.0f);
+}
+
+// A step that lost what it was sent does not begin without it.
+BOOST_AUTO_TEST_CASE(a_step_that_is_one_too_many_is_answered) {
+  RemotePlay p;
+  Relay relay(&p.stage, WorkerOf(p.processes->Of(kPsTask), kPsTask));
+  TaskCame(p.processes->Of(kMasterTask), {kPsTask, p.processes->incarnations.at(kPsTask), relay.actor});
+  p.stage.Play();
+  p.Warm({"back"});
+  RemoteSteps& steps = p.processes->StepsOf(kPsTask);
+  const uint64_t master = p.processes->incarnations.at(kMasterTask);
+  steps.set_limits({.steps = 2});
+  relay.hold = true;
+  p.Start({"back"});
+  p.stage.Play();
+  BOOST_REQUIRE_EQUAL(relay.held.size(), 2u);
+  std::swap(relay.held[0], relay.held[1]);
+  relay.Hand(0);
+  p.stage.Play();
+  for (int64_t step = int64_t{1} << 40; step < (int64_t{1} << 40) + 2; ++step)
+    steps.Deliver({master, step, {1, 1}, grant{step, 0, {}, 0}});
+  relay.Hand(1);
+  relay.hold = false;
+  relay.held.clear();
+  p.stage.Play();
+  BOOST_TEST(p.State() == "RESOURCE_EXHAUSTED", p.Message());
+  p.stage.Inline([&] { p.session = nullptr; });
+  p.processes->Introduce(kPsTask, kMasterTask);
+  p.stage.Play();
+}
+
+// Nobody takes the tensors of a step that is told to end before it begins.
+BOOST_AUTO_TEST_CASE(an_abort_that_comes_early_keeps_no_tensors) {
+  RemotePlay p;
+  p.Warm({"back"});
+  RemoteSteps& steps = p.processes->StepsOf(kPsTask);
+  const uint64_t master = p.processes->incarnations.at(kMasterTask);
+  const int64_t step = int64_t{1} << 40;
+  steps.Deliver(
+      {master, step, {1, 1}, tensor_to_part{step, 0, {}, false, Tensor(DType::kFloat, TensorShape({26})), 0}});
+  BOOST_TEST(steps.early_bytes() == 104);
+  steps.Deliver({master, step, {1, 1}, abort_step{step, Aborted("why")}});
+  BOOST_TEST(steps.early_bytes() == 3);
+  BOOST_TEST(steps.early() == 1u);
+}
+
+// From one process to another beside the master, whose part is done: the tensor is lost with the
+// way between the two, and only its sender hears of it.
+BOOST_AUTO_TEST_CASE(edge_11_what_a_part_sent_before_its_end_may_be_lost) {
+  RemotePlay p({}, {kMasterTask, kPsTask, kHelperTask});
+  const Scope helper = p.root.WithDevice("/job:helper"), ps = p.root.WithDevice("/job:ps");
+  ops::Neg(helper.WithOpName("second"), ops::Neg(ps.WithOpName("first"), p.x));
+  p.stage.Inline([&] { TROUPE_REQUIRE_OK(p.session->Extend(*p.root.graph())); });
+  Relay relay(&p.stage, WorkerOf(p.processes->Of(kHelperTask), kHelperTask));
+  TaskCame(p.processes->Of(kPsTask), {kHelperTask, p.processes->incarnations.at(kHelperTask), relay.actor});
+  p.stage.Play();
+  p.Warm({"second"});
+  relay.hold = true;
+  p.Start({"second"});
+  p.stage.Play();
+  BOOST_TEST(p.State() == "running");
+  BOOST_REQUIRE_EQUAL(relay.held.size(), 1u);
+  relay.held.clear();
+  p.processes->Went(kHelperTask, kPsTask);
+  p.stage.Play();
+  BOOST_TEST(p.State() == "UNAVAILABLE", p.Message());
+  relay.hold = false;
+  p.processes->Introduce(kHelperTask, kPsTask);
+  BOOST_TEST(p.Run("second") == 2.0f);
+}
+
 }  // namespace
 }  // namespace troupe

@@ -18,10 +18,10 @@ struct Known {
         },
         [this](const RemoteTask& t) { StrAppend(&log, "came ", t.incarnation, "; "); });
   }
-  static caf::behavior Nothing(caf::event_based_actor*) {
+  static caf::behavior Nothing(caf::event_based_actor*, int) {
     return {[](int) {}};
   }
-  caf::actor New() { return stage.system().spawn(Nothing); }
+  caf::actor New() { return stage.system().spawn(Nothing, 0); }
   std::string Take() { return std::exchange(log, ""); }
 
   Stage stage;

@@ -279,10 +279,12 @@ BOOST_AUTO_TEST_CASE(a_request_to_a_process_that_goes_is_answered) {
   Threads t({kMasterTask, kPsTask, kHelperTask});
   auto session = t.SessionOn(kMasterTask, model.root);
   TROUPE_REQUIRE_OK(session->Run({}, {}, {model.init}, nullptr));
-  const caf::actor mute = t.system.spawn([](caf::event_based_actor* self) -> caf::behavior {
-    self->set_default_handler(caf::skip);
-    return {[](int) {}};
-  });
+  const caf::actor mute = t.system.spawn(
+      [](caf::event_based_actor* self, int) -> caf::behavior {
+        self->set_default_handler(caf::skip);
+        return {[](int) {}};
+      },
+      0);
   TaskCame(t.processes.Of(kMasterTask), {kPsTask, t.processes.incarnations.at(kPsTask), mute});
   auto reset = std::async(std::launch::async, [&] { return session->Reset({"models"}); });
   BOOST_TEST((reset.wait_for(100ms) == std::future_status::timeout));

@@ -1,9 +1,11 @@
 // The messages that pass between processes, through CAF's binary serialiser.
 #include <boost/test/unit_test.hpp>
 #include <caf/all.hpp>
+#include <cstring>
 #include <random>
 
 #include "actors/messages/messages.h"
+#include "actors/wire/freight_messages.h"
 #include "tests/cast/same_tensor.h"
 
 namespace troupe {
@@ -67,6 +69,11 @@ std::vector<step_letter> StepLetters() {
           {3, 5, {1, 2}, result{5, 1, Tensor::Scalar(3)}},
           {3, 5, {1, 2}, stall_report{4, {}}}};
 }
+freight_note Note() {
+  run_parts run = Run();
+  run.arguments.emplace_back(11, Tensor());
+  return {1, uint64_t{1} << 63, 3, 16, {{2, 1, {2, 3}, uint64_t{1} << 40}, {0, 7, {}, 4}}, run};
+}
 
 // Equal bytes come back from what has been read.
 template <class T>
@@ -86,6 +93,11 @@ BOOST_FIXTURE_TEST_CASE(messages_between_processes_come_back_equal, Bytes) {
   CheckReturns(to_container{"/device:CPU:0"});
   for (const part_letter& m : PartLetters()) CheckReturns(m);
   for (const step_letter& m : StepLetters()) CheckReturns(m);
+  CheckReturns(Note());
+  CheckReturns(freight_go{1, 2, 3});
+  CheckReturns(freight_taken{1, 2, 3});
+  CheckReturns(freight_drop{1, 2, 3});
+  CheckReturns(freight_gone{1, 2, 3, Aborted("why")});
   parts_done sent = Done();
   const parts_done done = wire::ThroughBytes(System(), sent).value();
   BOOST_TEST((done.status == Done().status));
@@ -125,6 +137,45 @@ BOOST_FIXTURE_TEST_CASE(wrong_bytes_between_processes_give_an_error_or_a_value, 
   CheckWrongBytes(settle_step{1, 2, 3, true}, &random);
   for (const part_letter& m : PartLetters()) CheckWrongBytes(m, &random);
   for (const step_letter& m : StepLetters()) CheckWrongBytes(m, &random);
+  CheckWrongBytes(Note(), &random);
+  CheckWrongBytes(freight_gone{1, 2, 3, Aborted("why")}, &random);
+  CheckWrongBytes(freight_piece{1, 2, 3, 4, 0, 8, Tensor::Scalar(2.0), false}, &random);
+}
+
+// CAF would drop it without a word: it comes without its value, and its step fails for that.
+BOOST_FIXTURE_TEST_CASE(a_tensor_that_cannot_be_read_leaves_its_message, Bytes) {
+  const auto read = [](auto message, unsigned char dtype) {
+    std::vector<char> bytes = BytesOf(message);
+    // Of a scalar: dtype, rank.
+    for (size_t i = 0; i + 6 <= bytes.size(); ++i) {
+      if (bytes[i] != static_cast<char>(DType::kFloat) || bytes[i + 1] != 0) continue;
+      if (std::memcmp(&bytes[i + 2], "\xcd\xcc\xcc\x3d", 4) == 0) bytes[i] = static_cast<char>(dtype);
+    }
+    BOOST_REQUIRE(bytes != BytesOf(message));
+    caf::binary_deserializer from(System(), bytes);
+    decltype(message) copy;
+    BOOST_TEST(!from(copy));
+    return copy;
+  };
+  const Tensor value = Tensor::Scalar(0.1f);
+  const auto letter = read(part_letter{3, 5, {1, 2}, tensor_to_part{5, 6, {{7, 8}}, false, value, 9}}, 200);
+  BOOST_TEST(letter.step == 5);
+  const auto& to_part = std::get<tensor_to_part>(letter.message);
+  BOOST_TEST(to_part.edge == 6u);
+  BOOST_TEST(!to_part.dead);
+  BOOST_TEST(!to_part.value.valid());
+  const auto fed = read(part_letter{3, 5, {1, 2}, argument{5, 1, value}}, 200);
+  BOOST_TEST(!std::get<argument>(fed.message).value.valid());
+  const auto told = read(step_letter{3, 5, {1, 2}, result{5, 1, value}}, 200);
+  BOOST_TEST(!std::get<result>(told.message).value.valid());
+  parts_done done;
+  done.step = 5;
+  done.task = 3;
+  done.results = {{0, value}};
+  const auto answer = read(done, 200);
+  BOOST_TEST(answer.step == 5);
+  BOOST_TEST(absl::IsResourceExhausted(answer.status));
+  BOOST_TEST(answer.results.empty());
 }
 
 // What CAF could not make bytes of is refused before it is sent.

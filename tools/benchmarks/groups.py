@@ -1,9 +1,10 @@
 """The groups of the table. Each function yields rows; what it needs and does not find it reports through ctx.missing and goes on."""
 import json
 import os
+import socket
 import subprocess
 
-from measure import Failed, Program, Row, Series, alternate
+from measure import Failed, Fleet, Program, Row, Series, alternate
 
 NULL = ["null_16x1024", "null_32x8192", "null_1024x16", "null_8192x32", "null_1024x1024"]
 
@@ -272,6 +273,54 @@ def kernels(ctx):
         yield row.relative(bare / result["Troupe"][0].median, "bare's speed", ">=", 0.97)
 
 
+def addresses(workers):
+    """A cluster on ports that are free now."""
+    sockets = [socket.socket() for _ in range(workers + 1)]
+    try:
+        for s in sockets:
+            s.bind(("127.0.0.1", 0))
+        ports = ["127.0.0.1:%d" % s.getsockname()[1] for s in sockets]
+    finally:
+        for s in sockets:
+            s.close()
+    return "ps=%s;worker=%s" % (ports[0], ",".join(ports[1:]))
+
+
+def cluster(ctx):
+    """One parameter server and its workers on loopback, each a process. One side at a time has the machine: the other waits for its turn."""
+    script = os.path.join(ctx.root, "tools", "benchmarks", "rivals", "tensorflow_cluster.py")
+
+    def fleet(command, mode, workers, seconds):
+        at = addresses(workers)
+        return Fleet([[*command, "ps", at]], [[*command, "worker", at, n, mode, seconds] for n in range(workers)], patience=300)
+
+    def both(mode, workers=1, seconds=0.3, tcp=None):
+        makers = {"Troupe": lambda: fleet([os.path.join(ctx.programs, "cluster")], mode, workers, seconds),
+                  "TensorFlow": lambda: fleet([ctx.rivals.python, "-B", script], mode, workers, seconds) if ctx.rivals.tensorflow else None}
+        if tcp is not None:
+            makers["tcp"] = lambda: ctx.ours("cluster", "tcp", tcp, seconds)
+        return ctx.side_by_side(makers, ctx.rounds(5))
+
+    def timed(what, unit, factor, limit, *arguments, **options):
+        result = both(*arguments, **options)
+        row = row_of("cluster", what, unit, result, factor)
+        if "tcp" in result:
+            row.note = "a plain socket takes %.3g %s" % (result["tcp"][0].median * factor, unit)
+        return row.against("TensorFlow", "<=", limit)
+
+    yield timed("a step that reads a scalar, adds 1 and adds that to it", "us", 1e6, 0.25, "scalar", tcp=1)
+    yield timed("32 rows of a table of 256 MB: read, changed and added", "us", 1e6, 0.25, "sparse")
+    yield timed("100 MB to the worker", "ms", 1e3, 0.7, "fetch", seconds=1, tcp=100000000)
+    yield timed("100 MB to the worker and back, added", "ms", 1e3, 0.7, "update", seconds=1)
+    for size in (4, 4096, 1 << 20, 1 << 25, 1 << 28):
+        if size > 1 << 25 and ctx.quick:
+            continue
+        yield timed("%s B to the worker" % format(size, ","), "ms", 1e3, 0.7, str(size), seconds=1 if size > 1 << 20 else 0.3, tcp=size)
+    for workers in (1, 2, 4):
+        result = both("rate", workers, 0.5)
+        yield row_of("cluster", "steps on a scalar, %d worker%s" % (workers, "" if workers == 1 else "s"), "steps/s", result, 1).against("TensorFlow", ">=", 4)
+
+
 def build(ctx):
     """Seconds between the start of the first and the end of the last command of the latest full build, from ninja's log."""
     try:
@@ -310,4 +359,4 @@ def clean_build(ctx):
     yield Row("build", "clean release build with tests, without ccache", "min", Series([(time.monotonic() - start) / 60])).below(10)
 
 
-GROUPS = {"dispatch": dispatch, "run": run, "input": input, "checkpoint": checkpoint, "scale": scale, "compile": compile, "kernels": kernels, "tax": tax, "train": train, "memory": memory, "build": build}
+GROUPS = {"dispatch": dispatch, "run": run, "input": input, "checkpoint": checkpoint, "scale": scale, "compile": compile, "kernels": kernels, "tax": tax, "train": train, "memory": memory, "cluster": cluster, "build": build}

@@ -47,11 +47,17 @@ class Program:
         return line.decode()
 
     def sample(self):
+        self.ask()
+        return self.answer()
+
+    def ask(self):
         try:
             self.process.stdin.write(b"\n")
             self.process.stdin.flush()
         except OSError:
             raise self._gave_up("it went away")
+
+    def answer(self):
         return float(self._line())
 
     def close(self):
@@ -67,6 +73,36 @@ class Program:
         finally:
             self.process.kill()
             self.process.wait()
+
+
+class Fleet:
+    """Programs that are asked at the same time; a sample is the sum of theirs. `behind` is what they need, and is not asked."""
+
+    def __init__(self, behind, commands, **options):
+        self.behind, self.programs = [], []
+        try:
+            for command in behind:
+                self.behind.append(Program(command, **options))
+            for command in commands:
+                self.programs.append(Program(command, **options))
+        except Failed:
+            self.kill()
+            raise
+        self.head, self.process = self.programs[0].head, self
+
+    def sample(self):
+        for program in self.programs:
+            program.ask()
+        return sum(program.answer() for program in self.programs)
+
+    def close(self):
+        tails = [program.close() for program in self.programs + self.behind]
+        return tails[0]
+
+    def kill(self):
+        for program in self.programs + self.behind:
+            program.process.kill()
+            program.process.wait()
 
 
 @dataclass

@@ -1,0 +1,302 @@
+#include "actors/step/freight_out.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "actors/threads/no_memory.h"
+#include "actors/threads/surely.h"
+
+namespace troupe {
+namespace {
+
+// So many tensors of a message may stay in it before smaller ones travel in pieces, too.
+constexpr uint64_t kMostInline = 4;
+constexpr uint64_t kSmall = 4096;
+constexpr size_t kMostHoles = 1 << 15;
+
+bool IsPlain(const Tensor& t) {
+  return t.valid() && !IsRef(t.dtype()) && t.dtype() != DType::kVariant && t.dtype() != DType::kResource &&
+         t.memory() == MemoryKind::kHost;
+}
+
+uint64_t BytesOf(const Tensor& t) {
+  if (t.dtype() != DType::kString) return t.bytes();
+  uint64_t bytes = 0;
+  const auto* const s = static_cast<const std::string*>(t.raw());
+  for (int64_t i = 0; i < t.num_elements(); ++i) bytes += sizeof(uint64_t) + s[i].size();
+  return bytes;
+}
+
+// Which tensors of a message travel in pieces: those that are big, and, of a message that has many,
+// all that are not small.
+class Choice {
+ public:
+  explicit Choice(uint64_t big) : big_(big) {}
+  bool IsHole(const Tensor& t) {
+    if (!IsPlain(t) || holes_ >= kMostHoles) return false;
+    const uint64_t bytes = BytesOf(t);
+    const bool hole = bytes > big_ || (bytes > kSmall && inline_ + bytes > kMostInline * big_);
+    if (!hole) inline_ += bytes;
+    holes_ += hole;
+    return hole;
+  }
+
+ private:
+  const uint64_t big_;
+  uint64_t inline_ = 0;
+  size_t holes_ = 0;
+};
+
+}  // namespace
+
+absl::Status SendFar(caf::actor_system& system, const caf::actor& to, const caf::strong_actor_ptr&,
+                     caf::mailbox_element_ptr element) {
+  auto* const receiver = caf::actor_cast<caf::abstract_actor*>(to);
+  if (to.node() == system.node()) {
+    EnqueueSurely(system, receiver, std::move(element));
+  } else {
+    // A proxy makes another message of it, which needs memory.
+    receiver->enqueue(std::move(element), nullptr);
+  }
+  return absl::OkStatus();
+}
+
+void FreightOut::set_limits(const Limits& limits) {
+  std::lock_guard<std::mutex> lock(mu_);
+  limits_ = limits;
+}
+
+bool FreightOut::IsBig(freight_message& message) const {
+  Choice choice(limits_.big);
+  bool big = false;
+  ForEachTensor(message, [&](const Tensor& t) { big |= choice.IsHole(t); });
+  return big;
+}
+
+absl::Status FreightOut::Send(const caf::actor& to, uint64_t incarnation, freight_message&& message,
+                              const std::optional<Owner>& owner, const caf::strong_actor_ptr& from,
+                              uint64_t* number) try {
+  *number = 0;
+  if (!to) return Unavailable("the other process is not there");
+  freight_note out;
+  Note note;
+  note.to = incarnation;
+  note.worker = to;
+  note.from = from;
+  note.owner = owner;
+  Choice choice(limits_.big);
+  uint32_t place = 0;
+  absl::Status status;
+  ForEachTensor(message, [&](Tensor& t) {
+    const uint32_t own = place++;
+    if (!status.ok() || !choice.IsHole(t)) return;
+    freight_hole& hole = out.holes.emplace_back();
+    hole.place = own;
+    hole.dtype = static_cast<uint8_t>(t.dtype());
+    for (int d = 0; d < t.rank(); ++d) hole.dims.push_back(t.dim(d));
+    Tensor bytes = std::move(t);
+    t = Tensor();
+    if (bytes.dtype() == DType::kString) {
+      absl::StatusOr<Tensor> packed = PackStrings(bytes);
+      if (!packed.ok()) return void(status = packed.status());
+      bytes = *std::move(packed);
+    }
+    hole.bytes = bytes.bytes();
+    // As bytes in a row: copying that takes no memory.
+    note.tensors.reserve(note.tensors.size() + 1);
+    bytes.buffer()->Ref();
+    note.tensors.emplace_back(DType::kUint8, TensorShape({static_cast<int64_t>(hole.bytes)}), bytes.buffer());
+  });
+  TROUPE_RETURN_IF_ERROR(status);
+  // What stays in it has to cross with it.
+  if (to.node() != system_.node())
+    TROUPE_RETURN_IF_ERROR(std::visit([](const auto& m) { return CheckCross(m); }, message));
+  if (out.holes.empty()) return std::visit([&](auto& m) { return SendFar(system_, to, std::move(m), from); }, message);
+  if (from == nullptr) return Unavailable("the worker of this process is being restarted; try again");
+  out.from = mine_;
+  out.to = incarnation;
+  out.message = std::move(message);
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    out.number = ++last_;
+    out.piece = limits_.piece;
+    notes_.emplace(out.number, std::move(note));
+  }
+  *number = out.number;
+  status = SendFar(system_, to, std::move(out), from);
+  if (status.ok()) return status;
+  Notes last;
+  std::lock_guard<std::mutex> lock(mu_);
+  if (const auto it = notes_.find(*number); it != notes_.end()) last.insert(Take(it));
+  return status;
+} catch (const std::bad_alloc&) {
+  return absl::ResourceExhaustedError("no memory for a message");
+}
+
+FreightOut::Notes::node_type FreightOut::Take(Notes::iterator it) {
+  if (const auto link = links_.find(it->second.to); link != links_.end()) {
+    link->second.turns.remove(it->first);
+    if (link->second.turns.empty() && link->second.under_way == 0) links_.erase(link);
+  }
+  return notes_.extract(it);
+}
+
+void FreightOut::Go(const freight_go& message) {
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    const auto it = notes_.find(message.number);
+    if (message.from != mine_ || it == notes_.end() || it->second.to != message.to || it->second.going) return;
+    links_[message.to].turns.push_back(message.number);
+    it->second.going = true;
+  }
+  Pump(message.to);
+}
+
+void FreightOut::Taken(const freight_taken& message) {
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    const auto it = links_.find(message.to);
+    if (message.from != mine_ || it == links_.end()) return;
+    // Nobody can give back more than he has.
+    const auto pieces = static_cast<int>(std::min<uint32_t>(message.pieces, static_cast<uint32_t>(limits_.under_way)));
+    it->second.under_way = std::max(0, it->second.under_way - pieces);
+    if (it->second.turns.empty() && it->second.under_way == 0) return void(links_.erase(it));
+  }
+  Pump(message.to);
+}
+
+void FreightOut::Drop(const freight_drop& message) {
+  Notes last;  // its tensors go without the lock
+  std::lock_guard<std::mutex> lock(mu_);
+  const auto it = notes_.find(message.number);
+  if (message.from != mine_ || it == notes_.end() || it->second.to != message.to) return;
+  last.insert(Take(it));
+}
+
+freight_piece FreightOut::Next(uint64_t number, Note* note) const {
+  // One without bytes has one piece of none.
+  const Tensor& source = note->tensors[note->hole];
+  const uint64_t bytes = source.bytes();
+  freight_piece piece;
+  piece.from = mine_;
+  piece.to = note->to;
+  piece.number = number;
+  piece.hole = static_cast<uint32_t>(note->hole);
+  piece.offset = note->offset;
+  piece.size = FreightBerth::SizeAt(bytes, limits_.piece, note->offset);
+  piece.source = source;
+  note->offset += piece.size;
+  if (note->offset < bytes) return piece;
+  note->tensors[note->hole] = Tensor();  // the piece has a share
+  ++note->hole;
+  note->offset = 0;
+  return piece;
+}
+
+bool FreightOut::TakeTurns(uint64_t to, std::vector<Piece>* pieces) {
+  std::lock_guard<std::mutex> lock(mu_);
+  const auto found = links_.find(to);
+  if (found == links_.end()) return false;
+  Link& link = found->second;
+  while (link.under_way < limits_.under_way && !link.turns.empty() && pieces->size() < pieces->capacity()) {
+    const auto it = notes_.find(link.turns.front());
+    Note& note = it->second;
+    pieces->push_back({note.worker, note.from, Next(it->first, &note)});
+    ++link.under_way;
+    if (note.hole == note.tensors.size()) {
+      link.turns.pop_front();
+      notes_.erase(it);
+    } else {
+      link.turns.splice(link.turns.end(), link.turns, link.turns.begin());
+    }
+  }
+  return !pieces->empty();
+}
+
+void FreightOut::Pump(uint64_t to) {
+  // What cannot be sent leaves room for another.
+  for (bool room = true; room;) {
+    room = false;
+    std::vector<Piece> pieces;
+    UntilMemoryAllows([&] { pieces.reserve(static_cast<size_t>(limits_.under_way)); });
+    if (!TakeTurns(to, &pieces)) return;
+    for (Piece& p : pieces) {
+      const uint64_t number = p.message.number;
+      const absl::Status sent = SendFar(system_, p.worker, std::move(p.message), p.from);
+      if (sent.ok()) continue;
+      GiveUp(to, number, p, Annotate(sent, "a piece of a tensor"));
+      room = true;
+    }
+  }
+}
+
+void FreightOut::GiveUp(uint64_t to, uint64_t number, const Piece& piece, const absl::Status& why) {
+  Notes last;
+  Note note;
+  note.to = to;
+  note.worker = piece.worker;
+  note.from = piece.from;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (const auto link = links_.find(to); link != links_.end() && link->second.under_way > 0) --link->second.under_way;
+    if (const auto it = notes_.find(number); it != notes_.end()) last.insert(Take(it));
+  }
+  TellGone(number, note, why);
+}
+
+void FreightOut::TellGone(uint64_t number, const Note& note, const absl::Status& status) noexcept {
+  // Without it the receiver would wait.
+  UntilMemoryAllows([&] {
+    const absl::Status sent = SendFar(system_, note.worker, freight_gone{mine_, note.to, number, status}, note.from);
+    if (absl::IsResourceExhausted(sent)) throw std::bad_alloc();
+  });
+}
+
+void FreightOut::EndStep(const Owner& owner) noexcept {
+  Notes gone;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    for (auto it = notes_.begin(); it != notes_.end();) {
+      const auto next = std::next(it);
+      if (it->second.owner == owner) gone.insert(Take(it));
+      it = next;
+    }
+  }
+  for (const auto& [number, note] : gone) TellGone(number, note, absl::OkStatus());
+}
+
+void FreightOut::PeerWent(uint64_t incarnation) {
+  Notes gone;
+  std::lock_guard<std::mutex> lock(mu_);
+  links_.erase(incarnation);
+  for (auto it = notes_.begin(); it != notes_.end();) {
+    const auto next = std::next(it);
+    if (it->second.to == incarnation) gone.insert(notes_.extract(it));
+    it = next;
+  }
+}
+
+void FreightOut::Fail(const absl::Status& why) noexcept {
+  Notes gone;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    gone.swap(notes_);
+    links_.clear();
+  }
+  for (const auto& [number, note] : gone) TellGone(number, note, why);
+}
+
+size_t FreightOut::size() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return notes_.size();
+}
+
+int FreightOut::under_way() const {
+  int pieces = 0;
+  std::lock_guard<std::mutex> lock(mu_);
+  for (const auto& [to, link] : links_) pieces += link.under_way;
+  return pieces;
+}
+
+}  // namespace troupe

@@ -32,7 +32,8 @@
 //   3, 4  edges_3_and_4_a_letter_to_a_dead_actor_waits_for_the_next
 //   5     edge_5_a_queue_that_was_given_up_says_so
 //   6     edge_6_the_actor_ends_with_its_queue
-//   7     edge_7_a_queue_may_outlive_its_runtime, edge_7_while_other_threads_ask
+//   7     edge_7_a_queue_may_outlive_its_runtime
+//   7     edge_7_while_other_threads_ask
 #ifndef TROUPE_ACTORS_STATE_STATE_ACTORS_H_
 #define TROUPE_ACTORS_STATE_STATE_ACTORS_H_
 

@@ -20,7 +20,6 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "graph/core/hash_map.h"
 #include "absl/hash/hash.h"
 
 namespace troupe {

@@ -277,7 +277,7 @@ BOOST_AUTO_TEST_CASE(a_step_that_ends_late_leaves_the_variables_of_its_session) 
   Held p;
   p.Start({"held"});
   p.stage.Play();
-  BOOST_REQUIRE_EQUAL(held.size(), 1u);
+  BOOST_REQUIRE_EQUAL(HeldCalls().size(), 1u);
   p.processes->Went(kMasterTask, kPsTask);
   p.processes->Went(kPsTask, kMasterTask);
   p.stage.Play();

@@ -285,7 +285,10 @@ FreightIn::Wholes FreightIn::PeerWent(uint64_t incarnation, const absl::Status& 
   links_.erase(incarnation);
   for (auto it = notes_.begin(); it != notes_.end();) {
     const auto next = std::next(it);
-    if (it->first.first == incarnation) turn.Lose(Take(it, &turn), why);
+    if (it->first.first == incarnation) {
+      turn.Add(it->first, it->second, true);  // perhaps only this side takes the other one for gone
+      turn.Lose(Take(it, &turn), why);
+    }
     it = next;
   }
   return std::move(turn.wholes);
@@ -333,6 +336,12 @@ void FreightIn::Post(Whole&& whole) noexcept {
     if (done.status.ok()) done.status = kToldToEnd;
     SendSurely(system_, worker, [&] { return done; });
   };
+  // A step whose arguments do not come is told to end as it begins, and its master hears of it.
+  if (auto* run = std::get_if<run_parts>(&whole.message)) {
+    run->arguments.clear();
+    run->cancelled = true;
+    SendSurely(system_, worker, [&] { return *run; }, whole.from);
+  }
   if (auto* done = std::get_if<parts_done>(&whole.message)) post(std::move(*done));
   for (parts_done& done : whole.after) post(std::move(done));
 }

@@ -125,10 +125,17 @@ absl::Status FreightOut::Send(const caf::actor& to, uint64_t incarnation, freigh
   }
   *number = out.number;
   status = SendFar(system_, to, std::move(out), from);
-  if (status.ok()) return status;
   Notes last;
-  std::lock_guard<std::mutex> lock(mu_);
-  if (const auto it = notes_.find(*number); it != notes_.end()) last.insert(Take(it));
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    const auto it = notes_.find(*number);
+    if (it == notes_.end()) return status;
+    it->second.sending = false;
+    if (!status.ok() || it->second.gone) last.insert(Take(it));
+  }
+  for (const auto& [n, gone] : last) {
+    if (status.ok()) TellGone(n, gone, *gone.gone);
+  }
   return status;
 } catch (const std::bad_alloc&) {
   return absl::ResourceExhaustedError("no memory for a message");
@@ -253,13 +260,21 @@ void FreightOut::TellGone(uint64_t number, const Note& note, const absl::Status&
   });
 }
 
+void FreightOut::LetGo(Notes::iterator it, const absl::Status& why, Notes* gone) {
+  if (it->second.sending) {
+    it->second.gone = why;
+  } else {
+    gone->insert(Take(it));
+  }
+}
+
 void FreightOut::EndStep(const Owner& owner) noexcept {
   Notes gone;
   {
     std::lock_guard<std::mutex> lock(mu_);
     for (auto it = notes_.begin(); it != notes_.end();) {
       const auto next = std::next(it);
-      if (it->second.owner == owner) gone.insert(Take(it));
+      if (it->second.owner == owner) LetGo(it, absl::OkStatus(), &gone);
       it = next;
     }
   }
@@ -267,22 +282,31 @@ void FreightOut::EndStep(const Owner& owner) noexcept {
 }
 
 void FreightOut::PeerWent(uint64_t incarnation) {
+  // Perhaps only this side takes the other one for gone.
+  const absl::Status why = absl::UnavailableError("its sender took this process for gone");
   Notes gone;
-  std::lock_guard<std::mutex> lock(mu_);
-  links_.erase(incarnation);
-  for (auto it = notes_.begin(); it != notes_.end();) {
-    const auto next = std::next(it);
-    if (it->second.to == incarnation) gone.insert(notes_.extract(it));
-    it = next;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    links_.erase(incarnation);
+    for (auto it = notes_.begin(); it != notes_.end();) {
+      const auto next = std::next(it);
+      if (it->second.to == incarnation) LetGo(it, why, &gone);
+      it = next;
+    }
   }
+  for (const auto& [number, note] : gone) TellGone(number, note, why);
 }
 
 void FreightOut::Fail(const absl::Status& why) noexcept {
   Notes gone;
   {
     std::lock_guard<std::mutex> lock(mu_);
-    gone.swap(notes_);
     links_.clear();
+    for (auto it = notes_.begin(); it != notes_.end();) {
+      const auto next = std::next(it);
+      LetGo(it, why, &gone);
+      it = next;
+    }
   }
   for (const auto& [number, note] : gone) TellGone(number, note, why);
 }

@@ -95,6 +95,10 @@ class FreightOut {
     size_t hole = 0;      // of the next piece
     uint64_t offset = 0;  // likewise
     bool going = false;
+    // The note is on its way to the network. Who lets go of it meanwhile leaves it to the sender,
+    // so that what says so does not overtake it.
+    bool sending = true;
+    std::optional<absl::Status> gone;  // said meanwhile
   };
   struct Link {
     int under_way = 0;
@@ -110,6 +114,8 @@ class FreightOut {
   void Pump(uint64_t to);
   freight_piece Next(uint64_t number, Note* note) const;
   Notes::node_type Take(Notes::iterator it);
+  // Under the lock: to `gone`, whose receivers are to be told; or its sender tells that.
+  void LetGo(Notes::iterator it, const absl::Status& why, Notes* gone);
   bool TakeTurns(uint64_t to, std::vector<Piece>* pieces);
   void GiveUp(uint64_t to, uint64_t number, const Piece& piece, const absl::Status& why);
   void TellGone(uint64_t number, const Note& note, const absl::Status& status) noexcept;

@@ -238,7 +238,11 @@ absl::Status RemoteSteps::Start(const std::string& task, run_parts* message, con
     // Its master may have gone since it was looked for.
     if (!IsThere(step->master())) step->set()->Stop(step->own_step(), kMasterWent);
   }
-  HandOn(freight_->in.Begin(key));
+  try {
+    HandOn(freight_->in.Begin(key));
+  } catch (const std::bad_alloc&) {
+    step->set()->Stop(step->own_step(), kNoMemory);
+  }
   step->Launch();
   return absl::OkStatus();
 }

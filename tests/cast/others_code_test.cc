@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_CASE(a_resource_that_does_not_show_its_tensors_spoils_no_report)
   BOOST_TEST(absl::IsCancelled(closed), closed);
 }
 
-std::promise<void> entered, gate;
+std::promise<void> registered, entered, gate;
 TROUPE_OP("CastSlowCallback").Input("x: float").Output("y: float").Stateful().NotDifferentiable("it never ends");
 class SlowCallbackKernel {
  public:
@@ -143,6 +143,7 @@ class SlowCallbackKernel {
       gate.get_future().wait();
       done(absl::CancelledError("the step ended"));
     });
+    registered.set_value();
   }
 };
 TROUPE_KERNEL("CastSlowCallback").Device("CPU").Class<SlowCallbackKernel>();
@@ -158,10 +159,10 @@ BOOST_AUTO_TEST_CASE(a_callback_that_waits_keeps_no_restart_and_no_compile_waiti
   auto a = one.NewSession(root), b = one.NewSession(other);
   std::promise<absl::Status> answer;
   a->RunAsync({}, {"slow:0"}, {}, [&](absl::Status s, std::vector<Tensor>) { answer.set_value(std::move(s)); });
-  while (a->RunningSteps().empty()) std::this_thread::yield();
+  BOOST_REQUIRE((registered.get_future().wait_for(kLong) == std::future_status::ready));
   const caf::actor before = DeviceActorOf(*one.runtime, one.name);
   caf::anon_send_exit(before, caf::exit_reason::kill);
-  entered.get_future().wait();
+  BOOST_REQUIRE((entered.get_future().wait_for(kLong) == std::future_status::ready));
   RunOptions options;
   options.timeout_ms = 60'000;
   const absl::Status first = b->Run(options, {}, {y.name()}, {}, nullptr, nullptr);

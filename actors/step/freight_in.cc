@@ -340,7 +340,8 @@ void FreightIn::Post(Whole&& whole) noexcept {
   if (auto* run = std::get_if<run_parts>(&whole.message)) {
     run->arguments.clear();
     run->cancelled = true;
-    SendSurely(system_, worker, [&] { return *run; }, whole.from);
+    SendSurely(
+        system_, worker, [&] { return *run; }, whole.from);
   }
   if (auto* done = std::get_if<parts_done>(&whole.message)) post(std::move(*done));
   for (parts_done& done : whole.after) post(std::move(done));

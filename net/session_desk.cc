@@ -199,10 +199,12 @@ class Desk {
     }
     absl::StatusOr<std::optional<std::vector<char>>> whole = in_.Take(std::move(m));
     if (!whole.ok()) return Refuse(call, whole.status());
-    self_->send(client_, piece_taken{call});
+    // The last one is taken when the call has been read: the client begins no other until then.
+    if (!*whole || kind == parcel_piece::Kind::kExtend) self_->send(client_, piece_taken{call});
     if (*whole) Read(call, kind, **std::move(whole));
   }
   void On(parcel_read& m) {
+    self_->send(client_, piece_taken{m.call});
     if (reading_.erase(m.call) == 0) return;  // cancelled meanwhile
     if (!m.status.ok()) return Refuse(m.call, m.status);
     if (m.run) return On(*m.run);

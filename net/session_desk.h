@@ -18,6 +18,7 @@
 //   open   (silence for the lease)             11 as 9                                                session_over; ended
 //   open   end_desk                            12 as 9                                                session_over; ended
 //
+// The last piece of a call is taken when the call has been read.
 // An answer to a call that is not known any more is dropped. A call whose answer travels in pieces
 // is over when the last one was taken. A desk that ends, however it ends,
 // closes its session: steps are cancelled, and the state that is the session's own is dropped. A

@@ -16,6 +16,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include "actors/threads/aside.h"
 #include "net/child_process.h"
 #include "net/rotated_log.h"
 
@@ -184,13 +185,16 @@ class Launcher final : public ProcessLauncher {
     }
   }
   void Tell(const Child& c, std::string_view line) {
-    if (options_.on_line)
-      options_.on_line(options_.processes[static_cast<size_t>(c.process)].name, c.incarnation, line);
+    if (!options_.on_line) return;
+    CallUser("ProcessSupervisorOptions.on_line",
+             [&] { options_.on_line(options_.processes[static_cast<size_t>(c.process)].name, c.incarnation, line); });
   }
 
   static bool HasEnded(const Child& c) {
     siginfo_t info{};
-    return ::waitid(P_PID, static_cast<id_t>(c.it.pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
+    const int asked = ::waitid(P_PID, static_cast<id_t>(c.it.pid), &info, WEXITED | WNOHANG | WNOWAIT);
+    // Where SIGCHLD is ignored, or another thread waits for all children, its end is not to be had.
+    return asked == 0 ? info.si_pid != 0 : errno == ECHILD;
   }
   void Finish(size_t i) {
     Child& c = children_[i];
@@ -200,8 +204,12 @@ class Launcher final : public ProcessLauncher {
     c.lines.End([&](std::string_view line) { Tell(c, line); });
     ProcessEnd end;
     end.last_line = c.lines.last();
-    ::kill(-c.it.pid, SIGKILL);
-    ::waitpid(c.it.pid, &end.wait_status, 0);
+    siginfo_t info{};
+    const bool ours = ::waitid(P_PID, static_cast<id_t>(c.it.pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+    if (ours) ::kill(-c.it.pid, SIGKILL);
+    // How one ended whose end somebody else took is not known: not well.
+    constexpr int kStatus255 = 0xff00;
+    if (!ours || ::waitpid(c.it.pid, &end.wait_status, 0) != c.it.pid) end.wait_status = kStatus255;
     CloseChild(&c);
     const int process = c.process;
     const uint64_t incarnation = c.incarnation;

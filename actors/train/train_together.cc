@@ -85,8 +85,10 @@ class Chief {
     if (options().at_end) {
       TROUPE_RETURN_IF_ERROR(Guarded("TrainingOptions.at_end", [&] { return options().at_end(loop_.session()); }));
     }
+    // The first to have ended: from now on no step is made again, whoever dies.
+    TROUPE_RETURN_IF_ERROR(loop_.session().Run({}, {}, {sync_.state().end()}, nullptr));
     TROUPE_RETURN_IF_ERROR(CallAll(SyncReplicas::kTheEnd));
-    AwaitOthers(loop_.session(), sync_.state(), sync_.options().workers);
+    AwaitOthers(loop_.session(), sync_.state(), sync_.options().workers + 1);
     return absl::OkStatus();
   }
 
@@ -221,9 +223,13 @@ class Worker {
   }
   absl::Status Try() {
     TROUPE_RETURN_IF_ERROR(loop_.NewSession().status());
-    // Who comes when all is done finds no chief.
+    // Who comes when all is done finds no chief. Until the chief has ended, a server's death may
+    // take the last steps back.
     TROUPE_ASSIGN_OR_RETURN(const std::optional<int64_t> step, StepOfServers(loop_.session(), sync_.state()));
-    if (sync_.options().worker != 0 && step && *step >= loop_.options.last_step) return absl::OkStatus();
+    if (sync_.options().worker != 0 && step && *step >= loop_.options.last_step) {
+      TROUPE_ASSIGN_OR_RETURN(const Tensor ended, loop_.session().Get(sync_.state().ended()));
+      if (ended.scalar<int64_t>() >= 1) return absl::OkStatus();
+    }
     TROUPE_RETURN_IF_ERROR(SayHello());
     bool begun = false;
     constexpr int kMostHellos = 8;  // half of a worker's share of the queue
@@ -242,6 +248,9 @@ class Worker {
       asked_again = 0;
       const int64_t life = out[0].data<int64_t>()[0], what = out[0].data<int64_t>()[1];
       if (life == 0 && what == SyncReplicas::kTheEnd) {
+        // One that an earlier run has left on the servers is not for this one.
+        const auto made = StepOfServers(loop_.session(), sync_.state());
+        if (made.ok() && *made && **made < loop_.options.last_step) continue;
         // That it cannot be said is no failure: the chief waits for a while only.
         if (sync_.options().worker != 0) loop_.session().Run({}, {}, {sync_.state().end()}, nullptr).IgnoreError();
         return absl::OkStatus();

@@ -1,8 +1,10 @@
 #include "tools/troupe/cluster_folder.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -24,6 +26,16 @@ struct flock WholeFile() {
   return whole;
 }
 
+// A regular file with a number, or with nothing: what Take writes, and no file of the user's.
+bool IsOurs(int lock) {
+  struct stat s {};
+  if (::fstat(lock, &s) != 0 || !S_ISREG(s.st_mode)) return false;
+  char text[32] = "";
+  const ssize_t n = ::pread(lock, text, sizeof(text), 0);
+  return n >= 0 && n < static_cast<ssize_t>(sizeof(text)) &&
+         std::all_of(text, text + n, [](char c) { return (c >= '0' && c <= '9') || c == '\n'; });
+}
+
 int64_t ProcessIn(int lock) {
   char text[32] = "";
   const ssize_t n = ::pread(lock, text, sizeof(text) - 1, 0);
@@ -43,9 +55,10 @@ absl::StatusOr<std::unique_ptr<ClusterFolder>> ClusterFolder::Take(const std::st
   }
   fs::create_directories(path + "/logs", error);
   if (error) return FailedPrecondition("the folder ", path, " cannot be made: ", error.message());
-  const int lock = ::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  const int lock = ::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644);
   if (lock < 0) return FailedPrecondition(lock_path, ": ", std::strerror(errno));
   auto folder = std::make_unique<ClusterFolder>(path, lock);
+  if (!IsOurs(lock)) return FailedPrecondition(lock_path, " is not a cluster's: name another folder (--dir)");
   struct flock whole = WholeFile();
   if (::fcntl(lock, F_OFD_SETLK, &whole) != 0) {
     if (errno != EAGAIN && errno != EACCES) return FailedPrecondition(lock_path, ": ", std::strerror(errno));

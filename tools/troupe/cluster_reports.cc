@@ -36,7 +36,11 @@ std::optional<int64_t> ClusterReports::Hear(const std::string& process, std::str
   const bool of_step = event == nullptr || event->text == "step";
   for (const std::string_view key : kKnown) {
     const JsonValue* const v = object->Find(key);
-    if (v == nullptr || (v->kind != JsonValue::Kind::kNumber && v->kind != JsonValue::Kind::kString)) continue;
+    if (v == nullptr) continue;
+    // A number that is none (null) is not the one before.
+    if (v->kind == JsonValue::Kind::kNull) r.values.erase(std::string(key));
+    // Numbers are written as they came, so a text is none.
+    if (v->kind != (key == "hash" ? JsonValue::Kind::kString : JsonValue::Kind::kNumber)) continue;
     if (v->text.size() > 100) continue;
     r.values[std::string(key)] = v->text;
     int64_t number = 0;

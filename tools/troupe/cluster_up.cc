@@ -296,6 +296,8 @@ absl::Status Run::Finish(const ProcessesStatus& status) {
 
 int ClusterUpCommand(const ClusterUpFlags& given) {
   ClusterUpFlags flags = given;
+  // Where it is ignored, as a parent may have left it, nobody hears how a process ended.
+  ::signal(SIGCHLD, SIG_DFL);
   std::error_code error;
   flags.dir = std::filesystem::absolute(flags.dir, error).lexically_normal().string();
   auto plan = PlanCluster(flags);

@@ -124,15 +124,20 @@ void UpdateLog::UndoAll() {
     over_ = true;
     undo.swap(undo_);
   }
-  bool all = true;
-  for (; !undo.empty(); undo.pop_back()) {
+  // What finds no memory moves up to the end, where the newest stand, for the next attempt.
+  size_t kept = undo.size();
+  for (size_t i = undo.size(); i-- > 0;) {
     try {
-      undo.back()();
+      undo[i]();
     } catch (const std::bad_alloc&) {
-      all = false;
+      if (--kept != i) undo[kept] = std::move(undo[i]);
     }
   }
-  if (!all) throw std::bad_alloc();
+  undo.erase(undo.begin(), undo.begin() + static_cast<ptrdiff_t>(kept));
+  if (undo.empty()) return;
+  std::lock_guard<std::mutex> lock(mu_);
+  undo_.swap(undo);
+  throw std::bad_alloc();
 }
 
 NumericsScope::NumericsScope(const NumericsCheck* check) : before_(std::exchange(current, check)) {}

@@ -53,7 +53,8 @@ class UpdateLog {
   // The step has failed by the check: UndoAll will be asked for. True for the first that says so.
   bool Fail() { return !failed_.exchange(true, std::memory_order_relaxed); }
   bool failed() const { return failed_.load(std::memory_order_relaxed); }
-  // The newest first, each of them. When the step is over.
+  // The newest first, each of them, one caller at a time. When the step is over. Throws
+  // std::bad_alloc when some found no memory: these are kept, and another call tries them again.
   void UndoAll();
 
  private:

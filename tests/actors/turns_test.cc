@@ -243,10 +243,13 @@ BOOST_FIXTURE_TEST_CASE(costly_nodes_keep_all_threads_busy, Fixture) {
   auto session = NewSession(root, options);
   std::vector<Tensor> out;
   for (int i = 0; i < 4; ++i) TROUPE_REQUIRE_OK(session->Run(feeds, {"sum"}, {}, &out));  // what they cost is known now
+  // 25 ms at best; one thread would take 50, and a queue behind one worker 45. A busy machine gets
+  // more tries: what is to be seen is that it can be done.
+  constexpr auto kEnough = 35ms;
   for (const bool blocking : {true, false}) {
     Clock::duration best = 1h;
     costly_most = 0;
-    for (int i = 0; i < 5; ++i) {
+    for (int i = 0; i < 100 && (i < 5 || best >= kEnough); ++i) {
       const auto begun = Clock::now();
       if (blocking) {
         TROUPE_REQUIRE_OK(session->Run(feeds, {"sum"}, {}, &out));
@@ -259,9 +262,9 @@ BOOST_FIXTURE_TEST_CASE(costly_nodes_keep_all_threads_busy, Fixture) {
     }
     BOOST_TEST(out.at(0).scalar<float>() == static_cast<float>(kNodes));
     BOOST_TEST(costly_most >= 2);
-    // 25 ms at best; one thread would take 50, and a queue behind one worker 45.
     const double ms = std::chrono::duration<double, std::milli>(best).count();
-    BOOST_TEST(ms < 35);
+    const double enough = std::chrono::duration<double, std::milli>(kEnough).count();
+    BOOST_TEST(ms < enough);
   }
 }
 

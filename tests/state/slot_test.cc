@@ -143,8 +143,31 @@ BOOST_AUTO_TEST_CASE(one_update_that_cannot_be_taken_back_keeps_no_other_from_it
   BOOST_CHECK_THROW(log.UndoAll(), std::bad_alloc);
   BOOST_TEST(undone == "ca");
   BOOST_TEST(!log.Add([&] { undone += 'd'; }));
-  log.UndoAll();
+  BOOST_CHECK_THROW(log.UndoAll(), std::bad_alloc);  // kept, and tried again: alone
   BOOST_TEST(undone == "ca");
+}
+
+BOOST_AUTO_TEST_CASE(what_could_not_be_taken_back_is_taken_back_later_and_once) {
+  UpdateLog log;
+  std::string undone;
+  bool memory = false;
+  const auto needs_memory = [&](char name) {
+    return [&undone, &memory, name] {
+      if (!memory) throw std::bad_alloc();
+      undone += name;
+    };
+  };
+  BOOST_TEST(log.Add([&] { undone += 'a'; }));
+  BOOST_TEST(log.Add(needs_memory('b')));
+  BOOST_TEST(log.Add([&] { undone += 'c'; }));
+  BOOST_TEST(log.Add(needs_memory('d')));
+  BOOST_CHECK_THROW(log.UndoAll(), std::bad_alloc);
+  BOOST_TEST(undone == "ca");
+  memory = true;
+  log.UndoAll();
+  BOOST_TEST(undone == "cadb");  // the newest first, as before
+  log.UndoAll();
+  BOOST_TEST(undone == "cadb");
 }
 
 BOOST_AUTO_TEST_CASE(eight_threads_add_and_no_update_is_lost) {

@@ -113,7 +113,12 @@ class Control {
   }
   ServerStatus Status() {
     ServerStatus status = members_.Status(Now());
-    if (links_.runtime != nullptr) status.devices = links_.runtime->devices();
+    if (links_.runtime != nullptr) {
+      status.devices = links_.runtime->devices();
+      const SentBytes sent = TensorBytesSent(*links_.runtime);
+      status.tensor_bytes_in_messages = sent.in_messages;
+      status.tensor_bytes_in_shared_memory = sent.in_shared_memory;
+    }
     if (links_.sessions != nullptr) status.sessions = links_.sessions->Status(Now());
     return status;
   }

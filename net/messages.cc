@@ -132,7 +132,7 @@ caf::error inspect(caf::serializer& f, cluster_state& x) {
   for (SessionStatus& session : s.sessions) {
     if (caf::error e = f(session.client, session.calls, session.since_ms)) return e;
   }
-  return caf::none;
+  return f(s.tensor_bytes_in_messages, s.tensor_bytes_in_shared_memory);
 }
 caf::error inspect(caf::deserializer& f, cluster_state& x) {
   ServerStatus& s = x.value;
@@ -154,7 +154,7 @@ caf::error inspect(caf::deserializer& f, cluster_state& x) {
     if (caf::error e = ReadText(f, &session.client)) return e;
     if (caf::error e = f(session.calls, session.since_ms)) return e;
   }
-  return caf::none;
+  return f(s.tensor_bytes_in_messages, s.tensor_bytes_in_shared_memory);
 }
 
 caf::error inspect(caf::serializer& f, task_up& x) {

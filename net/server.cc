@@ -111,6 +111,7 @@ absl::StatusOr<std::unique_ptr<Server>> Make(const ServerOptions& options, caf::
   runtime.tasks = {options.spec.task.ToString()};
   ClusterOptions cluster;
   cluster.incarnation = incarnation;
+  cluster.share_memory = options.share_memory;
   for (const auto& [task, address] : options.spec.cluster.tasks()) {
     if (task != options.spec.task) cluster.remote_tasks.push_back(task.ToString());
   }

@@ -7,6 +7,7 @@
 #include "actors/messages/messages.h"
 #include "actors/runtime/runtime_impl.h"
 #include "actors/runtime/worker_actor.h"
+#include "actors/step/remote_steps.h"
 #include "actors/wire/freight_messages.h"
 
 namespace troupe {
@@ -160,6 +161,10 @@ void WatchWorkers(Runtime& runtime, std::function<void(const std::string&, const
 }
 
 uint64_t IncarnationOf(const Runtime& runtime) { return runtime.impl()->incarnation; }
+SentBytes TensorBytesSent(const Runtime& runtime) {
+  const FreightOut& out = runtime.impl()->remote_steps->freight().out;
+  return {out.bytes_in_messages(), out.bytes_in_shared_memory()};
+}
 
 void AddCastMessageTypes(caf::actor_system_config* config) {
   AddMessageTypes(config);

@@ -58,6 +58,8 @@ struct RemoteTask {
 struct ClusterOptions {
   std::vector<std::string> remote_tasks;  // full names; none of them is one of the runtime's own
   uint64_t incarnation = 0;               // of this process, as the others know it; 0: one by chance
+  // Tensors pass between this process and others of its host by way of memory that both can read.
+  bool share_memory = true;
 };
 
 // As StartRuntimeIn of troupe/actors.h, for a process of a cluster. INVALID_ARGUMENT also for names
@@ -79,6 +81,11 @@ caf::actor WorkerOf(const Runtime& runtime, const std::string& task);
 void WatchWorkers(Runtime& runtime, std::function<void(const std::string& task, const caf::actor& worker)> changed);
 // Of this process.
 uint64_t IncarnationOf(const Runtime& runtime);
+// Bytes of tensors that this process has sent to others in pieces, by the way they took.
+struct SentBytes {
+  uint64_t in_messages = 0, in_shared_memory = 0;
+};
+SentBytes TensorBytesSent(const Runtime& runtime);
 
 // Lets the messages of the cast pass between processes. To be called before the actor system is
 // made.

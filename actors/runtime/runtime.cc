@@ -152,6 +152,10 @@ void SpawnCast(Runtime::Impl* impl, const ClusterOptions& cluster) {
         TaskIsGone(impl, task, why, worker_only);
       });
   impl->remote_steps = std::make_shared<RemoteSteps>(impl);
+  if (!cluster.share_memory) {
+    impl->remote_steps->freight().out.set_limits({.share = false});
+    impl->remote_steps->freight().in.set_limits({.share = false});
+  }
   const auto children = std::make_shared<Children>(impl->directory);
   for (const std::string& name : impl->options.tasks) {
     impl->tasks.emplace_back().name = name;

@@ -16,6 +16,7 @@ const absl::Status& kToldToEnd = *new absl::Status(absl::CancelledError("the ste
 
 constexpr uint32_t kMostPiece = 16 << 20;
 constexpr uint64_t kMostPieces = uint64_t{1} << 22;
+constexpr size_t kMostViews = 256;
 
 // Who has it hears of it as soon as there is memory to say it.
 template <class Message>
@@ -55,7 +56,8 @@ struct FreightIn::Turn {
   }
   void Add(const Name& name, const Note& note, bool drop) {
     UntilMemoryAllows([&] {
-      letters.push_back({note.whole.from, note.whole.task, freight_go{name.first, in->mine_, name.second}, drop});
+      letters.push_back({note.whole.from, note.whole.task,
+                         freight_go{name.first, in->mine_, name.second, note.pool != nullptr}, drop});
     });
   }
   void Lose(Note&& note, const absl::Status& why) {
@@ -118,6 +120,7 @@ FreightIn::Wholes FreightIn::Announce(const std::string& task, freight_note&& no
   const Name name{note.from, note.number};
   absl::Status status = Check(&note, &kept);
   kept.piece = note.piece;
+  if (status.ok()) kept.pool = View(note);
   kept.begun = begun;
   kept.holes = std::move(note.holes);
   kept.whole = {key, task, from, std::move(note.message), {}, {}};
@@ -137,6 +140,23 @@ FreightIn::Wholes FreightIn::Announce(const std::string& task, freight_note&& no
     }
   }
   return std::move(turn.wholes);
+}
+
+std::shared_ptr<const SharedView> FreightIn::View(const freight_note& note) {
+  if (note.pool.pid == 0) return nullptr;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (!limits_.share) return nullptr;
+    const auto it = views_.find(note.from);
+    if (it != views_.end() && it->second->IsOf(note.pool)) return it->second;
+  }
+  std::shared_ptr<const SharedView> view = SharedView::Open(note.pool);
+  if (view == nullptr) return nullptr;
+  std::lock_guard<std::mutex> lock(mu_);
+  // One of each sender; those of its notes keep what they have.
+  if (views_.size() >= kMostViews) views_.clear();
+  views_[note.from] = view;
+  return view;
 }
 
 void FreightIn::Queue(const Name& name, Note* note, Turn* turn) {
@@ -178,7 +198,7 @@ absl::Status FreightIn::Start(const Name& name, Note* note) try {
     Tensor tensor = strings ? Tensor(DType::kUint8, TensorShape({static_cast<int64_t>(hole.bytes)}))
                             : Tensor(static_cast<DType>(hole.dtype), note->shapes[i]);
     if (!tensor.valid()) return ResourceExhausted("no memory for a tensor of ", hole.bytes, " bytes from elsewhere");
-    auto berth = std::make_shared<FreightBerth>(std::move(tensor), hole.bytes, note->piece);
+    auto berth = std::make_shared<FreightBerth>(std::move(tensor), hole.bytes, note->piece, note->pool);
     note->berths.push_back(berth);
     FreightBerth::Open({mine_, name.first, name.second, i}, std::move(berth));
   }
@@ -242,7 +262,7 @@ absl::Status FreightIn::Fill(Note* note) try {
 
 FreightIn::Wholes FreightIn::Arrived(const freight_piece& piece, const caf::strong_actor_ptr& from) {
   // Whatever it was, its sender may send the next one.
-  Tell(system_, from, freight_taken{piece.from, piece.to, 1});
+  Tell(system_, from, freight_taken{piece.from, piece.to, piece.ticket});
   Turn turn(this);
   std::optional<Note> done;
   {
@@ -279,9 +299,9 @@ FreightIn::Wholes FreightIn::Gone(const freight_gone& message) {
 }
 
 FreightIn::Wholes FreightIn::PeerWent(uint64_t incarnation, const absl::Status& why) {
-  if (size_.load() == 0) return {};
   Turn turn(this);
   std::lock_guard<std::mutex> lock(mu_);
+  views_.erase(incarnation);
   links_.erase(incarnation);
   for (auto it = notes_.begin(); it != notes_.end();) {
     const auto next = std::next(it);
@@ -295,9 +315,9 @@ FreightIn::Wholes FreightIn::PeerWent(uint64_t incarnation, const absl::Status& 
 }
 
 FreightIn::Wholes FreightIn::Fail(const absl::Status& why) {
-  if (size_.load() == 0) return {};
   Turn turn(this);
   std::lock_guard<std::mutex> lock(mu_);
+  views_.clear();
   links_.clear();
   while (!notes_.empty()) {
     turn.Add(notes_.begin()->first, notes_.begin()->second, true);

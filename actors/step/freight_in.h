@@ -67,6 +67,7 @@ class FreightIn {
   struct Limits {
     uint64_t bytes = uint64_t{1} << 30;  // that are coming from one sender at a time
     size_t notes = size_t{1} << 16;
+    bool share = true;  // pieces may lie in memory of their sender's
   };
   // A step as it is known here: master, number, and the task whose parts it is; kOwn: a step of
   // this process's own.
@@ -116,6 +117,7 @@ class FreightIn {
     std::vector<freight_hole> holes;
     std::vector<TensorShape> shapes;
     std::vector<std::shared_ptr<FreightBerth>> berths;
+    std::shared_ptr<const SharedView> pool;  // where pieces may lie; or null
     uint32_t piece = 0;
     uint64_t bytes = 0, pieces_left = 0;
     bool begun = false, coming = false;
@@ -135,6 +137,7 @@ class FreightIn {
   using Notes = std::map<Name, Note>;
 
   static absl::Status Check(freight_note* note, Note* kept);
+  std::shared_ptr<const SharedView> View(const freight_note& note);
   absl::Status Start(const Name& name, Note* note);
   void StartSome(uint64_t from, Turn* turn);
   void Queue(const Name& name, Note* note, Turn* turn);
@@ -152,8 +155,9 @@ class FreightIn {
   mutable std::mutex mu_;  // guards the rest
   Limits limits_;
   Notes notes_;
-  std::map<uint64_t, Link> links_;  // by sender
-  std::atomic<size_t> size_{0};     // of notes_: who finds none needs no lock
+  std::map<uint64_t, Link> links_;                               // by sender
+  std::map<uint64_t, std::shared_ptr<const SharedView>> views_;  // likewise
+  std::atomic<size_t> size_{0};                                  // of notes_: who finds none needs no lock
 };
 
 }  // namespace troupe

@@ -1,6 +1,7 @@
 #include "actors/step/freight_out.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -117,10 +118,12 @@ absl::Status FreightOut::Send(const caf::actor& to, uint64_t incarnation, freigh
   out.from = mine_;
   out.to = incarnation;
   out.message = std::move(message);
+  note.pool = PoolFor(incarnation);
+  if (note.pool != nullptr) out.pool = note.pool->offer();
   {
     std::lock_guard<std::mutex> lock(mu_);
     out.number = ++last_;
-    out.piece = limits_.piece;
+    out.piece = note.piece = note.pool != nullptr ? out.pool.slot : limits_.piece;
     notes_.emplace(out.number, std::move(note));
   }
   *number = out.number;
@@ -141,6 +144,21 @@ absl::Status FreightOut::Send(const caf::actor& to, uint64_t incarnation, freigh
   return absl::ResourceExhaustedError("no memory for a message");
 }
 
+std::shared_ptr<SharedPool> FreightOut::PoolFor(uint64_t to) {
+  Limits limits;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (!limits_.share) return nullptr;
+    if (const auto it = pools_.find(to); it != pools_.end()) return it->second;
+    if (pools_.size() >= limits_.pools) return nullptr;
+    limits = limits_;
+  }
+  // Takes a while. Of two that do it at once one is given back.
+  std::shared_ptr<SharedPool> pool = SharedPool::Make(limits.slot, limits.slots);
+  std::lock_guard<std::mutex> lock(mu_);
+  return pools_.try_emplace(to, std::move(pool)).first->second;
+}
+
 FreightOut::Notes::node_type FreightOut::Take(Notes::iterator it) {
   if (const auto link = links_.find(it->second.to); link != links_.end()) {
     link->second.turns.remove(it->first);
@@ -156,6 +174,12 @@ void FreightOut::Go(const freight_go& message) {
     if (message.from != mine_ || it == notes_.end() || it->second.to != message.to || it->second.going) return;
     links_[message.to].turns.push_back(message.number);
     it->second.going = true;
+    it->second.shared = message.shared && it->second.pool != nullptr;
+    if (!message.shared) {
+      // It need not be offered again.
+      if (const auto pool = pools_.find(message.to); pool != pools_.end()) pool->second = nullptr;
+      it->second.pool = nullptr;
+    }
   }
   Pump(message.to);
 }
@@ -166,8 +190,9 @@ void FreightOut::Taken(const freight_taken& message) {
     const auto it = links_.find(message.to);
     if (message.from != mine_ || it == links_.end()) return;
     // Nobody can give back more than he has.
-    const auto pieces = static_cast<int>(std::min<uint32_t>(message.pieces, static_cast<uint32_t>(limits_.under_way)));
-    it->second.under_way = std::max(0, it->second.under_way - pieces);
+    it->second.under_way = std::max(0, it->second.under_way - 1);
+    const auto pool = message.ticket != 0 ? pools_.find(message.to) : pools_.end();
+    if (pool != pools_.end() && pool->second != nullptr) pool->second->Give(message.ticket);
     if (it->second.turns.empty() && it->second.under_way == 0) return void(links_.erase(it));
   }
   Pump(message.to);
@@ -191,7 +216,7 @@ freight_piece FreightOut::Next(uint64_t number, Note* note) const {
   piece.number = number;
   piece.hole = static_cast<uint32_t>(note->hole);
   piece.offset = note->offset;
-  piece.size = FreightBerth::SizeAt(bytes, limits_.piece, note->offset);
+  piece.size = FreightBerth::SizeAt(bytes, note->piece, note->offset);
   piece.source = source;
   note->offset += piece.size;
   if (note->offset < bytes) return piece;
@@ -206,11 +231,15 @@ bool FreightOut::TakeTurns(uint64_t to, std::vector<Piece>* pieces) {
   const auto found = links_.find(to);
   if (found == links_.end()) return false;
   Link& link = found->second;
-  while (link.under_way < limits_.under_way && !link.turns.empty() && pieces->size() < pieces->capacity()) {
+  while (!link.turns.empty() && pieces->size() < pieces->capacity()) {
     const auto it = notes_.find(link.turns.front());
     Note& note = it->second;
-    pieces->push_back({note.worker, note.from, Next(it->first, &note)});
+    if (link.under_way >= (note.shared ? static_cast<int>(limits_.slots) : limits_.under_way)) break;
+    Piece& piece = pieces->emplace_back(Piece{note.worker, note.from, Next(it->first, &note), nullptr});
     ++link.under_way;
+    // Without a slot its bytes go in the message.
+    if (note.shared) piece.message.ticket = note.pool->Take();
+    if (piece.message.ticket != 0) piece.pool = note.pool;
     if (note.hole == note.tensors.size()) {
       link.turns.pop_front();
       notes_.erase(it);
@@ -226,16 +255,26 @@ void FreightOut::Pump(uint64_t to) {
   for (bool room = true; room;) {
     room = false;
     std::vector<Piece> pieces;
-    UntilMemoryAllows([&] { pieces.reserve(static_cast<size_t>(limits_.under_way)); });
+    UntilMemoryAllows([&] { pieces.reserve(static_cast<size_t>(limits_.under_way) + limits_.slots); });
     if (!TakeTurns(to, &pieces)) return;
     for (Piece& p : pieces) {
-      const uint64_t number = p.message.number;
+      FillSlot(&p);
+      (p.pool != nullptr ? in_shared_memory_ : in_messages_).fetch_add(p.message.size, std::memory_order_relaxed);
+      const uint64_t number = p.message.number, ticket = p.message.ticket;
       const absl::Status sent = SendFar(system_, p.worker, std::move(p.message), p.from);
       if (sent.ok()) continue;
+      if (p.pool != nullptr) p.pool->Give(ticket);
       GiveUp(to, number, p, Annotate(sent, "a piece of a tensor"));
       room = true;
     }
   }
+}
+
+void FreightOut::FillSlot(Piece* piece) {
+  if (piece->pool == nullptr) return;
+  freight_piece& m = piece->message;
+  if (m.size > 0) std::memcpy(piece->pool->At(m.ticket), static_cast<const char*>(m.source.raw()) + m.offset, m.size);
+  m.source = Tensor();
 }
 
 void FreightOut::GiveUp(uint64_t to, uint64_t number, const Piece& piece, const absl::Status& why) {
@@ -288,6 +327,7 @@ void FreightOut::PeerWent(uint64_t incarnation) {
   {
     std::lock_guard<std::mutex> lock(mu_);
     links_.erase(incarnation);
+    pools_.erase(incarnation);
     for (auto it = notes_.begin(); it != notes_.end();) {
       const auto next = std::next(it);
       if (it->second.to == incarnation) LetGo(it, why, &gone);
@@ -302,6 +342,7 @@ void FreightOut::Fail(const absl::Status& why) noexcept {
   {
     std::lock_guard<std::mutex> lock(mu_);
     links_.clear();
+    pools_.clear();
     for (auto it = notes_.begin(); it != notes_.end();) {
       const auto next = std::next(it);
       LetGo(it, why, &gone);

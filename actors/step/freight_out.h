@@ -10,7 +10,8 @@
 //   (none)   Send, a tensor is big                      1 the note to the receiver               announced
 //   announced  freight_go                               2 it takes its turns                     going
 //   going    a turn, and less than the most pieces are under way
-//                                                       3 the next piece; after the last of all, forget it  going, or (none)
+//                                                       3 the next piece, its bytes in a slot of the pool if the receiver
+//                                                         can read that; after the last of all, forget it  going, or (none)
 //   announced, going  EndStep: its step has ended here  4 freight_gone                           (none)
 //   announced, going  freight_drop                      5 forget it                              (none)
 //   announced, going  its receiver went, or the worker there
@@ -19,7 +20,7 @@
 //                                                       7 freight_gone with the reason           (none)
 //   (none)   freight_go, freight_drop                   8 nothing                                (none)
 //
-// freight_taken lets so many more pieces go to its sender, never more than the most.
+// freight_taken lets one more piece go to its sender, never more than the most, and frees its slot.
 //
 // Thread rule: thread safe. No lock is held while messages are sent.
 //
@@ -33,15 +34,18 @@
 #ifndef TROUPE_ACTORS_STEP_FREIGHT_OUT_H_
 #define TROUPE_ACTORS_STEP_FREIGHT_OUT_H_
 
+#include <atomic>
 #include <caf/all.hpp>
 #include <cstdint>
 #include <list>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <tuple>
 #include <vector>
 
+#include "actors/same_host/shared_pool.h"
 #include "actors/wire/freight_messages.h"
 
 namespace troupe {
@@ -54,6 +58,12 @@ class FreightOut {
     uint64_t big = uint64_t{256} << 10;
     uint32_t piece = uint32_t{512} << 10;
     int under_way = 4;  // pieces to one process
+    // To a process of this host pieces go by way of shared memory (same_host/shared_pool.h): so
+    // many slots, of which each has a piece. Such memory for so many processes at most.
+    bool share = true;
+    uint32_t slot = uint32_t{1} << 20;
+    uint32_t slots = 8;
+    size_t pools = 32;
   };
   // Whose tensors: master, step, and the number of the task that sends; kMasters for the master's
   // own.
@@ -84,6 +94,9 @@ class FreightOut {
   // Notes, and the pieces to all processes that are under way.
   size_t size() const;
   int under_way() const;
+  // Bytes that have gone in pieces so far, by the way they took.
+  uint64_t bytes_in_messages() const { return in_messages_.load(std::memory_order_relaxed); }
+  uint64_t bytes_in_shared_memory() const { return in_shared_memory_.load(std::memory_order_relaxed); }
 
  private:
   struct Note {
@@ -92,9 +105,11 @@ class FreightOut {
     caf::strong_actor_ptr from;
     std::optional<Owner> owner;
     std::vector<Tensor> tensors;
-    size_t hole = 0;      // of the next piece
-    uint64_t offset = 0;  // likewise
-    bool going = false;
+    std::shared_ptr<SharedPool> pool;  // that was offered; null: none
+    uint32_t piece = 0;                // bytes
+    size_t hole = 0;                   // of the next piece
+    uint64_t offset = 0;               // likewise
+    bool going = false, shared = false;
     // The note is on its way to the network. Who lets go of it meanwhile leaves it to the sender,
     // so that what says so does not overtake it.
     bool sending = true;
@@ -108,11 +123,15 @@ class FreightOut {
     caf::actor worker;
     caf::strong_actor_ptr from;
     freight_piece message;
+    std::shared_ptr<SharedPool> pool;  // of its ticket
   };
   using Notes = std::map<uint64_t, Note>;
   // Sends what may go to a process.
   void Pump(uint64_t to);
   freight_piece Next(uint64_t number, Note* note) const;
+  // Null: there is none for this process.
+  std::shared_ptr<SharedPool> PoolFor(uint64_t to);
+  static void FillSlot(Piece* piece);
   Notes::node_type Take(Notes::iterator it);
   // Under the lock: to `gone`, whose receivers are to be told; or its sender tells that.
   void LetGo(Notes::iterator it, const absl::Status& why, Notes* gone);
@@ -127,6 +146,9 @@ class FreightOut {
   uint64_t last_ = 0;
   Notes notes_;
   std::map<uint64_t, Link> links_;  // by incarnation
+  // Likewise. Null: the process cannot read ours, or there is none to be had.
+  std::map<uint64_t, std::shared_ptr<SharedPool>> pools_;
+  std::atomic<uint64_t> in_messages_{0}, in_shared_memory_{0};
 };
 
 // As SendRemote, but what there is no memory for is said also when the receiver is in another

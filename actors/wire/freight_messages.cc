@@ -36,8 +36,12 @@ caf::error ReadMessage(caf::deserializer& f, uint8_t kind, freight_message* x) {
 
 }  // namespace
 
-FreightBerth::FreightBerth(Tensor tensor, uint64_t bytes, uint32_t piece)
-    : tensor_(std::move(tensor)), bytes_(bytes), piece_(piece), claimed_(Pieces(bytes, piece)) {}
+FreightBerth::FreightBerth(Tensor tensor, uint64_t bytes, uint32_t piece, std::shared_ptr<const SharedView> pool)
+    : tensor_(std::move(tensor)),
+      bytes_(bytes),
+      piece_(piece),
+      pool_(std::move(pool)),
+      claimed_(Pieces(bytes, piece)) {}
 
 char* FreightBerth::Claim(uint64_t offset, uint32_t size) {
   if (offset >= bytes_ || offset % piece_ != 0 || size != SizeAt(bytes_, piece_, offset)) return nullptr;
@@ -130,7 +134,7 @@ caf::error inspect(caf::deserializer& f, freight_hole& x) {
 caf::error inspect(caf::serializer& f, freight_note& x) {
   auto holes = static_cast<uint32_t>(x.holes.size());
   auto kind = static_cast<uint8_t>(x.message.index());
-  if (caf::error e = f(x.from, x.to, x.number, x.piece, holes)) return e;
+  if (caf::error e = f(x.from, x.to, x.number, x.piece, x.pool, holes)) return e;
   for (freight_hole& hole : x.holes) {
     if (caf::error e = f(hole)) return e;
   }
@@ -140,7 +144,7 @@ caf::error inspect(caf::serializer& f, freight_note& x) {
 caf::error inspect(caf::deserializer& f, freight_note& x) try {
   uint32_t holes = 0;
   uint8_t kind = 0;
-  if (caf::error e = f(x.from, x.to, x.number, x.piece, holes)) return e;
+  if (caf::error e = f(x.from, x.to, x.number, x.piece, x.pool, holes)) return e;
   if (holes > kMostHoles) return caf::sec::invalid_argument;
   x.holes.clear();
   // Memory is taken as they come.
@@ -154,23 +158,31 @@ caf::error inspect(caf::deserializer& f, freight_note& x) try {
 }
 
 caf::error inspect(caf::serializer& f, freight_piece& x) {
-  if (caf::error e = f(x.from, x.to, x.number, x.hole, x.offset, x.size)) return e;
-  if (x.size == 0) return caf::none;
+  if (caf::error e = f(x.from, x.to, x.number, x.hole, x.offset, x.size, x.ticket)) return e;
+  if (x.size == 0 || x.ticket != 0) return caf::none;
   if (!x.source.valid() || x.offset > x.source.bytes() || x.size > x.source.bytes() - x.offset)
     return caf::sec::invalid_argument;
   return f.apply_raw(x.size, static_cast<char*>(x.source.raw()) + x.offset);
 }
 caf::error inspect(caf::deserializer& f, freight_piece& x) {
-  if (caf::error e = f(x.from, x.to, x.number, x.hole, x.offset, x.size)) return e;
+  if (caf::error e = f(x.from, x.to, x.number, x.hole, x.offset, x.size, x.ticket)) return e;
   x.taken = false;
   x.source = Tensor();
+  const auto berth = FreightBerth::Find({x.to, x.from, x.number, x.hole});
+  if (x.ticket != 0) {
+    const SharedView* const pool = berth != nullptr ? berth->pool() : nullptr;
+    const char* const from = pool != nullptr ? pool->At(x.ticket, x.size) : nullptr;
+    char* const to = from != nullptr ? berth->Claim(x.offset, x.size) : nullptr;
+    if (to == nullptr) return caf::none;
+    std::memcpy(to, from, x.size);
+    x.taken = true;
+    return caf::none;
+  }
   auto* const bytes = dynamic_cast<caf::binary_deserializer*>(&f);
   if (bytes == nullptr || x.size > bytes->remaining()) return caf::sec::end_of_stream;
-  if (const auto berth = FreightBerth::Find({x.to, x.from, x.number, x.hole})) {
-    if (char* const to = berth->Claim(x.offset, x.size)) {
-      x.taken = true;
-      return f.apply_raw(x.size, to);
-    }
+  if (char* const to = berth != nullptr ? berth->Claim(x.offset, x.size) : nullptr) {
+    x.taken = true;
+    return f.apply_raw(x.size, to);
   }
   bytes->skip(x.size);
   return caf::none;

@@ -5,7 +5,7 @@
 //   sender    receiver  freight_note   this message has tensors of these types and shapes
 //   receiver  sender    freight_go     I have room for them: send
 //   sender    receiver  freight_piece  some bytes of one of them
-//   receiver  sender    freight_taken  so many pieces have been dealt with
+//   receiver  sender    freight_taken  a piece has been dealt with
 //   receiver  sender    freight_drop   nobody waits for them (any more)
 //   sender    receiver  freight_gone   they do not come (any more)
 //
@@ -16,6 +16,10 @@
 // A piece is read on the thread of the network, and its bytes straight into the tensor, if that
 // tensor has a berth and the piece fits into it; otherwise they are skipped. So no message takes
 // memory for the bytes that it brings.
+//
+// The bytes of a piece come in the message; or, between processes of one host, they lie in memory
+// that both can read (same_host/shared_pool.h), and the message has the ticket of their slot. The
+// note offers that memory, and the go says whether it is within reach.
 //
 // Thread rule: a message belongs to whoever has it; berths are thread safe.
 #ifndef TROUPE_ACTORS_WIRE_FREIGHT_MESSAGES_H_
@@ -28,6 +32,7 @@
 #include <variant>
 #include <vector>
 
+#include "actors/same_host/shared_pool.h"
 #include "actors/wire/remote_messages.h"
 
 namespace troupe {
@@ -46,23 +51,26 @@ struct freight_note {
   uint64_t from = 0, to = 0;
   uint64_t number = 0;  // of this note among those of `from`
   uint32_t piece = 0;   // bytes of each piece, except for the last one of a tensor
+  pool_offer pool;
   std::vector<freight_hole> holes;
   freight_message message;
 };
 struct freight_go {
   uint64_t from = 0, to = 0, number = 0;
+  bool shared = false;  // the pool of the note is within reach
 };
 struct freight_piece {
   uint64_t from = 0, to = 0, number = 0;
   uint32_t hole = 0;  // its index
   uint64_t offset = 0;
   uint32_t size = 0;
-  Tensor source;       // of one that is sent: whose bytes they are
-  bool taken = false;  // of one that has come: its bytes are in their tensor
+  uint64_t ticket = 0;  // where its bytes lie in the pool; 0: they come with it
+  Tensor source;        // of one that is sent and brings its bytes: whose they are
+  bool taken = false;   // of one that has come: its bytes are in their tensor
 };
 struct freight_taken {
   uint64_t from = 0, to = 0;
-  uint32_t pieces = 0;
+  uint64_t ticket = 0;  // of the piece
 };
 struct freight_drop {
   uint64_t from = 0, to = 0, number = 0;
@@ -92,8 +100,8 @@ void ForEachTensor(freight_message& message, F&& f) {
 // Thread rule: thread safe.
 class FreightBerth {
  public:
-  // REQUIRES: `tensor` has so many bytes, in one block.
-  FreightBerth(Tensor tensor, uint64_t bytes, uint32_t piece);
+  // REQUIRES: `tensor` has so many bytes, in one block. `pool`: where pieces may lie; or null.
+  FreightBerth(Tensor tensor, uint64_t bytes, uint32_t piece, std::shared_ptr<const SharedView> pool = nullptr);
   static uint64_t Pieces(uint64_t bytes, uint32_t piece) { return bytes / piece + (bytes % piece != 0 ? 1 : 0); }
   static uint32_t SizeAt(uint64_t bytes, uint32_t piece, uint64_t offset) {
     return static_cast<uint32_t>(std::min<uint64_t>(piece, bytes - offset));
@@ -102,6 +110,7 @@ class FreightBerth {
   // or it has come before.
   char* Claim(uint64_t offset, uint32_t size);
   const Tensor& tensor() const { return tensor_; }
+  const SharedView* pool() const { return pool_.get(); }
 
   // The berths of the process, by name of the piece.
   struct Name {
@@ -117,6 +126,7 @@ class FreightBerth {
   Tensor tensor_;
   const uint64_t bytes_;
   const uint32_t piece_;
+  const std::shared_ptr<const SharedView> pool_;
   std::mutex mu_;
   std::vector<bool> claimed_;
 };
@@ -126,6 +136,10 @@ class FreightBerth {
 absl::StatusOr<Tensor> PackStrings(const Tensor& strings);
 absl::StatusOr<Tensor> UnpackStrings(const Tensor& bytes, const TensorShape& shape);
 
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, pool_offer& x) {
+  return f(x.pid, x.fd, x.key[0], x.key[1], x.slot, x.slots);
+}
 caf::error inspect(caf::serializer& f, freight_hole& x);
 caf::error inspect(caf::deserializer& f, freight_hole& x);
 caf::error inspect(caf::serializer& f, freight_note& x);
@@ -136,11 +150,11 @@ caf::error inspect(caf::serializer& f, freight_gone& x);
 caf::error inspect(caf::deserializer& f, freight_gone& x);
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, freight_go& x) {
-  return f(x.from, x.to, x.number);
+  return f(x.from, x.to, x.number, x.shared);
 }
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, freight_taken& x) {
-  return f(x.from, x.to, x.pieces);
+  return f(x.from, x.to, x.ticket);
 }
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, freight_drop& x) {

@@ -77,6 +77,10 @@ struct ServerOptions {
   std::string bind;
   HeartbeatPolicy heartbeat;
   ConnectPolicy connect;
+  // Big tensors pass between this server and others of its host, if these run as the same user, by
+  // way of memory that both can read: 8 MiB for each server that it sends such tensors to, 32 at
+  // most. Without it, and to other hosts, all goes through the connection.
+  bool share_memory = true;
 };
 
 enum class TaskHealth : uint8_t {
@@ -113,6 +117,8 @@ struct ServerStatus {
   std::vector<TaskStatus> others;       // in the order of the cluster
   std::vector<DeviceStatus> devices;    // of the task
   std::vector<SessionStatus> sessions;  // of clients, the oldest first
+  // Bytes of big tensors that this incarnation has sent to other servers, by the way they took.
+  uint64_t tensor_bytes_in_messages = 0, tensor_bytes_in_shared_memory = 0;
 };
 
 class Server {

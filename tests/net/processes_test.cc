@@ -289,7 +289,9 @@ BOOST_AUTO_TEST_CASE(troupe_status_prints_what_a_server_sees) {
                ",peer=\"/job:worker/replica:0/task:0\"} 1\ntroupe_peer_up", task,
                ",peer=\"/job:worker/replica:0/task:1\"} 0\n"),
         StrCat("troupe_device_memory_bytes", task, ",device=\"/job:ps/replica:0/task:0/device:CPU:0\",type=\"CPU\"} "),
-        StrCat("troupe_sessions", task, "} 0\n")}) {
+        StrCat("troupe_sessions", task, "} 0\n"),
+        StrCat("# TYPE troupe_tensor_sent_bytes_total counter\ntroupe_tensor_sent_bytes_total", task,
+               ",way=\"messages\"} 0\ntroupe_tensor_sent_bytes_total", task, ",way=\"shared_memory\"} 0\n")}) {
     BOOST_TEST_INFO(page);
     BOOST_TEST(page.find(line) != std::string::npos);
   }

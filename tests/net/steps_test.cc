@@ -35,10 +35,12 @@ ServerOptions Options(const std::string& cluster, const std::string& job, int ta
   o.runtime.threads = 1;
   return o;
 }
-std::unique_ptr<Process> Serve(const std::string& cluster, const std::string& job, int task = 0, int heartbeat = 1000) {
-  auto p = std::make_unique<Process>(std::vector<std::string>{"serve", "--cluster", cluster, "--job", job, "--task",
-                                                              StrCat(task), "--heartbeat", StrCat(heartbeat),
-                                                              "--threads", "1"});
+std::unique_ptr<Process> Serve(const std::string& cluster, const std::string& job, int task = 0, int heartbeat = 1000,
+                               const std::vector<std::string>& more = {}) {
+  std::vector<std::string> args{"serve",      "--cluster",   cluster,           "--job",     job, "--task",
+                                StrCat(task), "--heartbeat", StrCat(heartbeat), "--threads", "1"};
+  args.insert(args.end(), more.begin(), more.end());
+  auto p = std::make_unique<Process>(args);
   BOOST_REQUIRE(p->Line() != "");
   return p;
 }
@@ -173,6 +175,50 @@ BOOST_AUTO_TEST_CASE(one_client_drives_all_tasks_in_one_graph) {
   BOOST_TEST(value.data<float>()[1] == 54);
   const auto devices = session->ListDevices().value();
   BOOST_TEST(devices.size() == 3u);
+}
+
+// There and back, by way of memory that both can read; or, when one of them wants no such, through
+// the connection. The server that is killed meanwhile has its memory with it.
+BOOST_AUTO_TEST_CASE(servers_of_a_host_pass_big_tensors_by_way_of_shared_memory) {
+  constexpr int64_t kFloats = 1 << 20;
+  constexpr uint64_t kBytes = kFloats * 4;
+  for (const bool shared : {true, false}) {
+    BOOST_TEST_CONTEXT("shared: " << shared) {
+      const std::string cluster = LocalCluster(1);
+      const std::vector<std::string> more =
+          shared ? std::vector<std::string>() : std::vector<std::string>{"--no_shared_memory"};
+      auto ps = Serve(cluster, "ps", 0, 1000, more);
+      const auto worker = Server::Start(Options(cluster, "worker")).value();
+      TROUPE_REQUIRE_OK(worker->AwaitTasks({}, 60s));
+      const Scope root = Scope::NewRootScope();
+      const Output x = ops::Placeholder(root.WithDevice("/job:worker").WithOpName("x"), DType::kFloat);
+      const Output there = ops::Neg(root.WithDevice("/job:ps"), x);
+      const Output back = ops::Add(root.WithDevice("/job:worker").WithOpName("back"), there, x);
+      const auto session = NewSession(root, In(*worker));
+      Tensor value(DType::kFloat, TensorShape({kFloats}));
+      for (int64_t i = 0; i < kFloats; ++i) value.data<float>()[i] = static_cast<float>(i);
+      const auto run = [&] {
+        std::vector<Tensor> out;
+        TROUPE_RETURN_IF_ERROR(session->Run({{x, value}}, {back}, {}, &out));
+        for (int64_t i = 0; i < kFloats; ++i) {
+          if (out.at(0).data<float>()[i] != 0) return Internal("element ", i, " is wrong");
+        }
+        return absl::OkStatus();
+      };
+      for (int i = 0; i < 3; ++i) TROUPE_REQUIRE_OK(run());
+      const ServerStatus here = worker->status().value();
+      const ServerStatus other = AskServer(AddressIn(cluster, "ps", 0), 60s).value();
+      for (const ServerStatus& s : {here, other}) {
+        BOOST_TEST(s.tensor_bytes_in_shared_memory == (shared ? 3 * kBytes : 0u));
+        BOOST_TEST(s.tensor_bytes_in_messages == (shared ? 0u : 3 * kBytes));
+      }
+      ps->Signal(SIGKILL);
+      ps = Serve(cluster, "ps", 0, 1000, more);
+      TROUPE_REQUIRE_OK(Again(run));
+      const ServerStatus next = AskServer(AddressIn(cluster, "ps", 0), 60s).value();
+      BOOST_TEST((shared ? next.tensor_bytes_in_shared_memory : next.tensor_bytes_in_messages) >= kBytes);
+    }
+  }
 }
 
 // A step that waits on the ps while that is killed: its end names the task, and is told at once.

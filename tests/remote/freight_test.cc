@@ -21,7 +21,7 @@ struct Quiet {
 };
 
 // 40 bytes: three pieces, two under way.
-constexpr FreightOut::Limits kSmall{.big = 8, .piece = 16, .under_way = 2};
+constexpr FreightOut::Limits kSmall{.big = 8, .piece = 16, .under_way = 2, .share = false};
 Tensor Ten(float first = 1.0f) {
   Tensor t(DType::kFloat, TensorShape({10}));
   for (int i = 0; i < 10; ++i) t.data<float>()[i] = first + static_cast<float>(i);
@@ -348,9 +348,9 @@ BOOST_AUTO_TEST_CASE(in_edge_5_a_note_for_nobody_is_dropped) {
   const uint64_t mine = p.processes->incarnations.at(kPsTask), master = p.processes->incarnations.at(kMasterTask);
   uint64_t number = 0;
   const auto announce = [&](freight_message message, uint64_t to) {
-    steps.Announced(kPsTask,
-                    {77, to, ++number, 16, {{0, static_cast<uint8_t>(DType::kFloat), {10}, 40}}, std::move(message)},
-                    peer.ptr());
+    steps.Announced(
+        kPsTask, {77, to, ++number, 16, {}, {{0, static_cast<uint8_t>(DType::kFloat), {10}, 40}}, std::move(message)},
+        peer.ptr());
     BOOST_TEST(steps.freight().in.size() == 0u);
     const auto dropped = peer.Got<freight_drop>();
     BOOST_REQUIRE_EQUAL(dropped.size(), 1u);
@@ -390,7 +390,7 @@ BOOST_AUTO_TEST_CASE(out_edge_8_what_is_unknown_changes_nothing) {
       for (const uint64_t from : {uint64_t{0}, mine, other}) {
         out.Go({from, to, number});
         out.Drop({from, to, number});
-        out.Taken({from, to, 1000000});
+        out.Taken({from, to, 1000000});  // a ticket of nobody
         BOOST_TEST(p.processes->StepsOf(kMasterTask).freight().in.Gone({from, to, number, Aborted("no")}).empty());
       }
     }
@@ -406,7 +406,7 @@ BOOST_AUTO_TEST_CASE(notes_share_what_may_be_under_way_in_fair_turns) {
   Stage stage;
   Peer to(&stage), from(&stage);
   FreightOut out(&stage.system(), 1);
-  out.set_limits({.big = 8, .piece = 16, .under_way = 3});
+  out.set_limits({.big = 8, .piece = 16, .under_way = 3, .share = false});
   std::vector<uint64_t> numbers(3);
   for (uint64_t& number : numbers) {
     TROUPE_REQUIRE_OK(out.Send(to.relay.actor, 2, part_letter{1, 5, {1, 1}, tensor_to_part{5, 0, {}, false, Ten(), 0}},
@@ -425,7 +425,7 @@ BOOST_AUTO_TEST_CASE(notes_share_what_may_be_under_way_in_fair_turns) {
       BOOST_TEST(piece.offset == bytes[piece.number]);
       bytes[piece.number] += piece.size;
       order.push_back(piece.number);
-      out.Taken({1, 2, 1});
+      out.Taken({1, 2, 0});
     }
   }
   BOOST_TEST(order.size() == 9u);
@@ -469,7 +469,7 @@ struct Receiver {
     Tensor source(DType::kUint8, TensorShape({static_cast<int64_t>(size)}));
     std::memset(source.raw(), 7, size);
     // Of a big tensor only this.
-    freight_piece sent{kFrom, kMine, number, hole, 0, size, source, true};
+    freight_piece sent{kFrom, kMine, number, hole, 0, size, 0, source, true};
     std::vector<char> bytes;
     caf::binary_serializer out(stage.system(), bytes);
     BOOST_REQUIRE(!out(sent));
@@ -611,7 +611,7 @@ BOOST_AUTO_TEST_CASE(a_tensor_of_more_than_four_gigabytes_has_its_pieces_where_t
   Tensor big(DType::kFloat, TensorShape({static_cast<int64_t>(kBytes / 4)}));
   BOOST_REQUIRE(big.valid());
   FreightOut out(&r.stage.system(), Receiver::kFrom);
-  out.set_limits({.big = 1 << 20, .piece = kPiece, .under_way = 20000});
+  out.set_limits({.big = 1 << 20, .piece = kPiece, .under_way = 20000, .share = false});
   uint64_t number = 0;
   Peer peer(&r.stage);
   TROUPE_REQUIRE_OK(out.Send(peer.relay.actor, Receiver::kMine,

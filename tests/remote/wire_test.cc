@@ -72,7 +72,13 @@ std::vector<step_letter> StepLetters() {
 freight_note Note() {
   run_parts run = Run();
   run.arguments.emplace_back(11, Tensor());
-  return {1, uint64_t{1} << 63, 3, 16, {{2, 1, {2, 3}, uint64_t{1} << 40}, {0, 7, {}, 4}}, run};
+  return {1,
+          uint64_t{1} << 63,
+          3,
+          16,
+          {77, 5, {1, ~uint64_t{0}}, 4096, 8},
+          {{2, 1, {2, 3}, uint64_t{1} << 40}, {0, 7, {}, 4}},
+          run};
 }
 
 // Equal bytes come back from what has been read.
@@ -94,7 +100,7 @@ BOOST_FIXTURE_TEST_CASE(messages_between_processes_come_back_equal, Bytes) {
   for (const part_letter& m : PartLetters()) CheckReturns(m);
   for (const step_letter& m : StepLetters()) CheckReturns(m);
   CheckReturns(Note());
-  CheckReturns(freight_go{1, 2, 3});
+  CheckReturns(freight_go{1, 2, 3, true});
   CheckReturns(freight_taken{1, 2, 3});
   CheckReturns(freight_drop{1, 2, 3});
   CheckReturns(freight_gone{1, 2, 3, Aborted("why")});
@@ -139,7 +145,8 @@ BOOST_FIXTURE_TEST_CASE(wrong_bytes_between_processes_give_an_error_or_a_value, 
   for (const step_letter& m : StepLetters()) CheckWrongBytes(m, &random);
   CheckWrongBytes(Note(), &random);
   CheckWrongBytes(freight_gone{1, 2, 3, Aborted("why")}, &random);
-  CheckWrongBytes(freight_piece{1, 2, 3, 4, 0, 8, Tensor::Scalar(2.0), false}, &random);
+  CheckWrongBytes(freight_piece{1, 2, 3, 4, 0, 8, 0, Tensor::Scalar(2.0), false}, &random);
+  CheckWrongBytes(freight_piece{1, 2, 3, 4, 0, 8, 5, Tensor(), false}, &random);
 }
 
 // CAF would drop it without a word: it comes without its value, and its step fails for that.

@@ -71,6 +71,7 @@ struct ServeFlags {
   int slurm_port = 8888;  // of the first task of each node
   std::string bind;       // address of an interface; "": see ServerOptions
   bool insecure = false;
+  bool no_shared_memory = false;
   int threads = 0;           // 0: one for each hardware thread
   int64_t memory_limit = 0;  // 0: none
   int most_sessions = 1000;  // of clients

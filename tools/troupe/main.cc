@@ -74,6 +74,8 @@ void AddServers(const Command& command, ServeFlags* serve, StatusFlags* status) 
                 "Listen at the interface with this address, of this machine alone without --insecure");
   s->add_flag("--insecure", serve->insecure,
               "Allow addresses of other machines, although connections are neither encrypted nor authenticated");
+  s->add_flag("--no_shared_memory", serve->no_shared_memory,
+              "Send big tensors through the connection to servers of this host, too");
   s->add_option("--threads", serve->threads, "Threads that compute; 0 = one per hardware thread")
       ->check(Quiet(CLI::Range(0, 1024)));
   s->add_option("--memory_limit", serve->memory_limit, "Most bytes that tensors may take; 0 = no limit")

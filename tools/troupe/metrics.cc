@@ -25,9 +25,9 @@ std::string Quoted(const std::string& value) {
 class Page {
  public:
   explicit Page(std::string task) : task_(std::move(task)) {}
-  void Head(const char* name, const char* help) {
+  void Head(const char* name, const char* help, const char* type = "gauge") {
     name_ = name;
-    StrAppend(&text_, "# HELP ", name, " ", help, "\n# TYPE ", name, " gauge\n");
+    StrAppend(&text_, "# HELP ", name, " ", help, "\n# TYPE ", name, " ", type, "\n");
   }
   template <class Value>
   void Add(const std::vector<std::pair<const char*, std::string>>& labels, Value value) {
@@ -71,6 +71,10 @@ std::string MetricsText(const ServerStatus& s) {
   int64_t calls = 0;
   for (const SessionStatus& each : s.sessions) calls += each.calls;
   page.Add({}, calls);
+  page.Head("troupe_tensor_sent_bytes_total", "Bytes of big tensors sent to other servers, by the way they took.",
+            "counter");
+  page.Add({{"way", "messages"}}, static_cast<int64_t>(s.tensor_bytes_in_messages));
+  page.Add({{"way", "shared_memory"}}, static_cast<int64_t>(s.tensor_bytes_in_shared_memory));
   return page.text();
 }
 

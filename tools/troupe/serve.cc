@@ -85,6 +85,7 @@ int ServeCommand(const ServeFlags& flags) {
   ServerOptions options;
   options.spec = *std::move(spec);
   options.insecure = flags.insecure;
+  options.share_memory = !flags.no_shared_memory;
   options.bind = flags.bind;
   options.runtime.threads = flags.threads;
   options.runtime.memory_limit = flags.memory_limit;

@@ -1,0 +1,160 @@
+#include "actors/same_host/shared_pool.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <new>
+#include <string_view>
+
+namespace troupe {
+namespace {
+
+constexpr size_t kPage = 4096;
+constexpr char kName[] = "troupe-pool";
+constexpr std::string_view kLink = "/memfd:troupe-pool";  // what /proc says of it
+// What a reader maps at most, whatever is offered.
+constexpr uint64_t kMostBytes = uint64_t{1} << 30;
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+std::atomic<uint64_t> tickets_made{1};
+
+// Of an offer that may be wrong; 0: it is.
+size_t BytesOf(const pool_offer& o) {
+  if (o.pid == 0 || o.slot == 0 || o.slot % kPage != 0 || o.slots == 0) return 0;
+  const uint64_t bytes = uint64_t{o.slot} * o.slots;  // of 32 bits each
+  return bytes <= kMostBytes ? static_cast<size_t>(bytes) + kPage : 0;
+}
+
+// A descriptor that is closed when it goes.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+  int Release() {
+    const int fd = fd_;
+    fd_ = -1;
+    return fd;
+  }
+
+ private:
+  int fd_;
+};
+
+// To open what is no file of memory could wait, or do something.
+bool IsFileOfAPool(const char* path) {
+  char target[64];
+  const ssize_t n = readlink(path, target, sizeof(target));
+  return n > 0 && std::string_view(target, static_cast<size_t>(n)).starts_with(kLink);
+}
+
+bool HasSizeAndSeals(int fd, size_t bytes) {
+  struct stat s = {};
+  const int seals = fcntl(fd, F_GET_SEALS);
+  return fstat(fd, &s) == 0 && S_ISREG(s.st_mode) && static_cast<uint64_t>(s.st_size) == bytes && seals >= 0 &&
+         (seals & kSeals) == kSeals;
+}
+
+}  // namespace
+
+std::shared_ptr<SharedPool> SharedPool::Make(uint32_t slot, uint32_t slots) noexcept try {
+  std::shared_ptr<SharedPool> pool(new SharedPool);
+  pool_offer& o = pool->offer_;
+  o.pid = static_cast<uint64_t>(getpid());
+  o.slot = slot;
+  o.slots = slots;
+  const size_t bytes = BytesOf(o);
+  if (bytes == 0) return nullptr;
+  if (getrandom(o.key, sizeof(o.key), GRND_NONBLOCK) != static_cast<ssize_t>(sizeof(o.key))) return nullptr;
+  pool->tickets_.resize(slots);
+  Descriptor fd(memfd_create(kName, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (fd.get() < 0) return nullptr;
+  // Memory that is not there is found out now, and not by a signal when a slot is written to.
+  if (ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) return nullptr;
+  if (fallocate(fd.get(), 0, 0, static_cast<off_t>(bytes)) != 0) return nullptr;
+  if (fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) return nullptr;
+  void* const begin = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  if (begin == MAP_FAILED) return nullptr;
+  pool->begin_ = static_cast<char*>(begin);
+  pool->bytes_ = bytes;
+  std::memcpy(pool->begin_, o.key, sizeof(o.key));
+  o.fd = static_cast<uint32_t>(fd.get());
+  pool->fd_ = fd.Release();
+  return pool;
+} catch (const std::bad_alloc&) {
+  return nullptr;
+}
+
+SharedPool::~SharedPool() {
+  if (begin_ != nullptr) munmap(begin_, bytes_);
+  if (fd_ >= 0) close(fd_);
+}
+
+uint64_t SharedPool::Take() noexcept {
+  std::lock_guard<std::mutex> lock(mu_);
+  const auto free = std::find(tickets_.begin(), tickets_.end(), uint64_t{0});
+  if (free == tickets_.end()) return 0;
+  const auto slot = static_cast<uint64_t>(free - tickets_.begin());
+  *free = tickets_made.fetch_add(1, std::memory_order_relaxed) * tickets_.size() + slot;
+  return *free;
+}
+
+void SharedPool::Give(uint64_t ticket) noexcept {
+  std::lock_guard<std::mutex> lock(mu_);
+  uint64_t& held = tickets_[ticket % tickets_.size()];
+  if (held == ticket) held = 0;
+}
+
+char* SharedPool::At(uint64_t ticket) const { return begin_ + kPage + (ticket % offer_.slots) * uint64_t{offer_.slot}; }
+
+uint32_t SharedPool::taken() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return static_cast<uint32_t>(tickets_.size() - static_cast<size_t>(std::count(tickets_.begin(), tickets_.end(), 0u)));
+}
+
+std::shared_ptr<const SharedView> SharedView::Open(const pool_offer& offer) noexcept try {
+  const size_t bytes = BytesOf(offer);
+  if (bytes == 0) return nullptr;
+  char path[64];
+  std::snprintf(path, sizeof(path), "/proc/%llu/fd/%u", static_cast<unsigned long long>(offer.pid), offer.fd);
+  if (!IsFileOfAPool(path)) return nullptr;
+  const Descriptor fd(open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  if (fd.get() < 0 || !HasSizeAndSeals(fd.get(), bytes)) return nullptr;
+  std::shared_ptr<SharedView> view(new SharedView);
+  void* const begin = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd.get(), 0);
+  if (begin == MAP_FAILED) return nullptr;
+  view->offer_ = offer;
+  view->begin_ = static_cast<const char*>(begin);
+  view->bytes_ = bytes;
+  if (std::memcmp(begin, offer.key, sizeof(offer.key)) != 0) return nullptr;
+  return view;
+} catch (const std::bad_alloc&) {
+  return nullptr;
+}
+
+SharedView::~SharedView() {
+  if (begin_ != nullptr) munmap(const_cast<char*>(begin_), bytes_);
+}
+
+bool SharedView::IsOf(const pool_offer& o) const {
+  return o.pid == offer_.pid && o.fd == offer_.fd && o.key[0] == offer_.key[0] && o.key[1] == offer_.key[1] &&
+         o.slot == offer_.slot && o.slots == offer_.slots;
+}
+
+const char* SharedView::At(uint64_t ticket, uint64_t size) const {
+  if (size > offer_.slot) return nullptr;
+  return begin_ + kPage + (ticket % offer_.slots) * uint64_t{offer_.slot};
+}
+
+}  // namespace troupe

@@ -14,6 +14,9 @@
 //   sparse     32 rows of a table of 256 MB: read, add 1 on the worker, add to the table
 //   BYTES      a variable of so many bytes to the worker
 //
+// With "-tcp" behind it, as in fetch-tcp, tensors go through the connection; otherwise big ones go
+// by way of shared memory.
+//
 // A sample is the seconds of a step, but for `rate`. No graph is rewritten.
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -46,8 +49,9 @@ void Need(const absl::Status& s) {
   std::exit(1);
 }
 
-std::unique_ptr<Server> StartServer(const std::string& cluster, const ClusterTask& task) {
+std::unique_ptr<Server> StartServer(const std::string& cluster, const ClusterTask& task, bool share_memory = true) {
   ServerOptions options;
+  options.share_memory = share_memory;
   auto spec = ClusterSpec::FromFlags(cluster);
   Need(spec.status());
   options.spec.cluster = *std::move(spec);
@@ -97,8 +101,11 @@ struct Step {
   Names feeds;
 };
 
-int Worker(const std::string& cluster, int number, const std::string& mode, double seconds) {
-  const auto server = StartServer(cluster, {"worker", number});
+int Worker(const std::string& cluster, int number, std::string mode, double seconds) {
+  const bool tcp = mode.ends_with("-tcp");
+  if (tcp) mode.resize(mode.size() - 4);
+  // What one of the two does without, neither has.
+  const auto server = StartServer(cluster, {"worker", number}, !tcp);
   Need(server->AwaitTasks({{"ps", 0}}, 60s));
   const Step step(mode, number);
   SessionOptions options;

@@ -310,8 +310,10 @@ def cluster(ctx):
 
     yield timed("a step that reads a scalar, adds 1 and adds that to it", "us", 1e6, 0.25, "scalar", tcp=1)
     yield timed("32 rows of a table of 256 MB: read, changed and added", "us", 1e6, 0.25, "sparse")
-    yield timed("100 MB to the worker", "ms", 1e3, 0.7, "fetch", seconds=1, tcp=100000000)
-    yield timed("100 MB to the worker and back, added", "ms", 1e3, 0.7, "update", seconds=1)
+    yield timed("100 MB to the worker", "ms", 1e3, 0.15, "fetch", seconds=1, tcp=100000000)
+    yield timed("100 MB to the worker and back, added", "ms", 1e3, 0.15, "update", seconds=1)
+    yield timed("100 MB to the worker, through the connection", "ms", 1e3, 0.3, "fetch-tcp", seconds=1)
+    yield timed("100 MB to the worker and back, added, through the connection", "ms", 1e3, 0.3, "update-tcp", seconds=1)
     for size in (4, 4096, 1 << 20, 1 << 25, 1 << 28):
         if size > 1 << 25 and ctx.quick:
             continue

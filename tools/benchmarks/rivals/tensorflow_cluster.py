@@ -33,7 +33,7 @@ if role == "ps":
         say("0")
     os._exit(0)
 
-number, mode, seconds = int(sys.argv[3]), sys.argv[4], float(sys.argv[5])
+number, mode, seconds = int(sys.argv[3]), sys.argv[4].removesuffix("-tcp"), float(sys.argv[5])
 server = v1.train.Server(cluster, job_name="worker", task_index=number)
 THERE, HERE = "/job:ps/task:0", "/job:worker/task:%d" % number
 

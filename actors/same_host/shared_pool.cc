@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,9 +23,16 @@ constexpr char kName[] = "troupe-pool";
 constexpr std::string_view kLink = "/memfd:troupe-pool";  // what /proc says of it
 // What a reader maps at most, whatever is offered.
 constexpr uint64_t kMostBytes = uint64_t{1} << 30;
-constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+// What a reader relies on.
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW;
+// Those of the kernel's headers that the C library's may not have yet.
+constexpr int kSealFutureWrite = 0x10;
+constexpr long kTmpfs = 0x01021994;
+// Each takes some of the mappings that the kernel gives a process, 65530 as a rule. Whoever connects
+// makes a program open one.
+constexpr int kMostViews = 1024;
 
-std::atomic<uint64_t> tickets_made{1};
+std::atomic<int> views{0};
 
 // Of an offer that may be wrong; 0: it is.
 size_t BytesOf(const pool_offer& o) {
@@ -61,9 +70,25 @@ bool IsFileOfAPool(const char* path) {
 
 bool HasSizeAndSeals(int fd, size_t bytes) {
   struct stat s = {};
+  struct statfs system = {};
   const int seals = fcntl(fd, F_GET_SEALS);
-  return fstat(fd, &s) == 0 && S_ISREG(s.st_mode) && static_cast<uint64_t>(s.st_size) == bytes && seals >= 0 &&
-         (seals & kSeals) == kSeals;
+  // The kernel's own memory: to read a file of another system could wait for a program.
+  return fstatfs(fd, &system) == 0 && system.f_type == kTmpfs && fstat(fd, &s) == 0 && S_ISREG(s.st_mode) &&
+         static_cast<uint64_t>(s.st_size) == bytes && seals >= 0 && (seals & kSeals) == kSeals;
+}
+
+// To make a longer file than the process may is a signal, which ends the program.
+bool IsAllowed(size_t bytes) {
+  rlimit limit = {};
+  return getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes <= limit.rlim_cur;
+}
+
+// From now on nobody can write but who has the file in its memory, which is this process; the
+// seals stay. An old kernel has no such seal, and lets processes of the same user write.
+bool Seal(int fd) {
+  if (fcntl(fd, F_ADD_SEALS, kSeals) != 0) return false;
+  (void)fcntl(fd, F_ADD_SEALS, kSealFutureWrite);
+  return fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL) == 0;
 }
 
 }  // namespace
@@ -80,14 +105,15 @@ std::shared_ptr<SharedPool> SharedPool::Make(uint32_t slot, uint32_t slots) noex
   pool->tickets_.resize(slots);
   Descriptor fd(memfd_create(kName, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (fd.get() < 0) return nullptr;
+  if (!IsAllowed(bytes)) return nullptr;
   // Memory that is not there is found out now, and not by a signal when a slot is written to.
   if (ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) return nullptr;
   if (fallocate(fd.get(), 0, 0, static_cast<off_t>(bytes)) != 0) return nullptr;
-  if (fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) return nullptr;
   void* const begin = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
   if (begin == MAP_FAILED) return nullptr;
   pool->begin_ = static_cast<char*>(begin);
   pool->bytes_ = bytes;
+  if (!Seal(fd.get())) return nullptr;
   std::memcpy(pool->begin_, o.key, sizeof(o.key));
   o.fd = static_cast<uint32_t>(fd.get());
   pool->fd_ = fd.Release();
@@ -105,8 +131,11 @@ uint64_t SharedPool::Take() noexcept {
   std::lock_guard<std::mutex> lock(mu_);
   const auto free = std::find(tickets_.begin(), tickets_.end(), uint64_t{0});
   if (free == tickets_.end()) return 0;
-  const auto slot = static_cast<uint64_t>(free - tickets_.begin());
-  *free = tickets_made.fetch_add(1, std::memory_order_relaxed) * tickets_.size() + slot;
+  uint64_t chance = 0;
+  if (getrandom(&chance, sizeof(chance), GRND_NONBLOCK) != static_cast<ssize_t>(sizeof(chance))) return 0;
+  // Not 0, and its remainder is the slot.
+  const uint64_t n = tickets_.size(), slot = static_cast<uint64_t>(free - tickets_.begin());
+  *free = (chance % (~uint64_t{0} / n - 1) + 1) * n + slot;
   return *free;
 }
 
@@ -132,6 +161,7 @@ std::shared_ptr<const SharedView> SharedView::Open(const pool_offer& offer) noex
   const Descriptor fd(open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (fd.get() < 0 || !HasSizeAndSeals(fd.get(), bytes)) return nullptr;
   std::shared_ptr<SharedView> view(new SharedView);
+  if (views.load() > kMostViews) return nullptr;
   void* const begin = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd.get(), 0);
   if (begin == MAP_FAILED) return nullptr;
   view->offer_ = offer;
@@ -143,7 +173,10 @@ std::shared_ptr<const SharedView> SharedView::Open(const pool_offer& offer) noex
   return nullptr;
 }
 
+SharedView::SharedView() { views.fetch_add(1); }
+
 SharedView::~SharedView() {
+  views.fetch_sub(1);
   if (begin_ != nullptr) munmap(const_cast<char*>(begin_), bytes_);
 }
 

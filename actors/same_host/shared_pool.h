@@ -3,14 +3,16 @@
 //
 // The sender makes a SharedPool, slots of one size in an anonymous file, and offers it in a
 // message. A receiver on the same host opens that file by way of the sender's /proc entry, which
-// the kernel allows to processes of the same user; it knows the right file by a key that was in
-// the offer. A receiver elsewhere, in another PID namespace, or of another user does not get it,
-// and says so. Bytes in a slot are announced by a message with its ticket, and the slot is free
-// again when a message brings the ticket back (step/freight_out.h). The kernel orders the bytes
-// before the message that announces them, as both processes enter it for the message.
+// the kernel allows to processes of the same user that may trace the sender; it knows the right
+// file by a key that was in the offer. A receiver elsewhere, in another PID namespace, or of
+// another user does not get it, and says so. Bytes in a slot are announced by a message with its
+// ticket, and the slot is free again when a message brings the ticket back (step/freight_out.h).
+// The kernel orders the bytes before the message that announces them, as both processes enter it
+// for the message.
 //
 // The file can neither shrink nor grow, so that no reader's access fails, and its pages are there
-// before it is offered, so that no writer's does.
+// before it is offered, so that no writer's does. Nobody but its maker can write to it, where the
+// kernel has seals against that (Linux 5.1).
 #ifndef TROUPE_ACTORS_SAME_HOST_SHARED_POOL_H_
 #define TROUPE_ACTORS_SAME_HOST_SHARED_POOL_H_
 
@@ -35,14 +37,16 @@ struct pool_offer {
 // Thread rule: Take and Give are thread safe; a slot belongs to whoever took it.
 class SharedPool {
  public:
-  // Null: the machine gives no such memory. `slot` is a multiple of 4096.
+  // Null: the machine, or a limit of the process, gives no such memory. `slot` is a multiple of
+  // 4096.
   static std::shared_ptr<SharedPool> Make(uint32_t slot, uint32_t slots) noexcept;
   ~SharedPool();
   SharedPool(const SharedPool&) = delete;
   SharedPool& operator=(const SharedPool&) = delete;
 
   const pool_offer& offer() const { return offer_; }
-  // A ticket for a free slot; 0: there is none. No ticket of this process is made twice.
+  // A ticket for a free slot; 0: there is none. Nobody can guess a ticket, so that only who got one
+  // can give it back.
   uint64_t Take() noexcept;
   // The slot is free again. Nothing happens for a ticket that has no slot here.
   void Give(uint64_t ticket) noexcept;
@@ -64,7 +68,7 @@ class SharedPool {
 // Thread rule: thread safe.
 class SharedView {
  public:
-  // Null: the pool is not within reach, or is none.
+  // Null: the pool is not within reach, or is none; or this process has 1024 views.
   static std::shared_ptr<const SharedView> Open(const pool_offer& offer) noexcept;
   ~SharedView();
   SharedView(const SharedView&) = delete;
@@ -72,11 +76,11 @@ class SharedView {
 
   bool IsOf(const pool_offer& offer) const;
   // The bytes behind a ticket; null for more of them than a slot has. They may change at any time:
-  // the other process can write to them.
+  // their maker can write to them.
   const char* At(uint64_t ticket, uint64_t size) const;
 
  private:
-  SharedView() = default;
+  SharedView();
   pool_offer offer_;
   const char* begin_ = nullptr;
   size_t bytes_ = 0;

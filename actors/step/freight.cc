@@ -51,9 +51,11 @@ absl::Status SendWithTensors(caf::actor_system& system, const RemoteTasks& remot
   if (freight == nullptr || !freight->out.IsBig(message))
     return std::visit([&](auto& m) { return SendFar(system, to, std::move(m), from); }, message);
   uint64_t number = 0;
-  TROUPE_RETURN_IF_ERROR(freight->out.Send(to, incarnation, std::move(message), owner, from, &number));
-  // Who went before the note stood in the list did not find it there.
-  if (number == 0 || incarnation == mine || WorkerOfProcess(remote, incarnation) == to) return absl::OkStatus();
+  const absl::Status sent = freight->out.Send(to, incarnation, std::move(message), owner, from, &number);
+  const caf::actor there = incarnation == mine ? to : WorkerOfProcess(remote, incarnation);
+  // Who went before the note stood in the list did not find it there, nor the memory for it.
+  if (!there) freight->out.ForgetPool(incarnation);
+  if (!sent.ok() || number == 0 || there == to) return sent;
   freight->out.Drop({mine, incarnation, number});
   return Unavailable("the process of a message with big tensors is not there any more, or its worker was restarted");
 }

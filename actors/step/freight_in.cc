@@ -115,12 +115,12 @@ absl::Status FreightIn::Check(freight_note* note, Note* kept) {
 }
 
 FreightIn::Wholes FreightIn::Announce(const std::string& task, freight_note&& note, const caf::strong_actor_ptr& from,
-                                      const Key& key, bool begun) {
+                                      const Key& key, bool begun, std::shared_ptr<const SharedView> pool) {
   Note kept;
   const Name name{note.from, note.number};
   absl::Status status = Check(&note, &kept);
   kept.piece = note.piece;
-  if (status.ok()) kept.pool = View(note);
+  kept.pool = std::move(pool);
   kept.begun = begun;
   kept.holes = std::move(note.holes);
   kept.whole = {key, task, from, std::move(note.message), {}, {}};
@@ -152,10 +152,12 @@ std::shared_ptr<const SharedView> FreightIn::View(const freight_note& note) {
   }
   std::shared_ptr<const SharedView> view = SharedView::Open(note.pool);
   if (view == nullptr) return nullptr;
+  Views old;  // go without the lock
+  std::shared_ptr<const SharedView> before = view;
   std::lock_guard<std::mutex> lock(mu_);
   // One of each sender; those of its notes keep what they have.
-  if (views_.size() >= kMostViews) views_.clear();
-  views_[note.from] = view;
+  if (views_.size() >= kMostViews) views_.swap(old);
+  views_[note.from].swap(before);
   return view;
 }
 
@@ -300,8 +302,9 @@ FreightIn::Wholes FreightIn::Gone(const freight_gone& message) {
 
 FreightIn::Wholes FreightIn::PeerWent(uint64_t incarnation, const absl::Status& why) {
   Turn turn(this);
+  Views::node_type view;  // goes without the lock
   std::lock_guard<std::mutex> lock(mu_);
-  views_.erase(incarnation);
+  view = views_.extract(incarnation);
   links_.erase(incarnation);
   for (auto it = notes_.begin(); it != notes_.end();) {
     const auto next = std::next(it);
@@ -316,8 +319,9 @@ FreightIn::Wholes FreightIn::PeerWent(uint64_t incarnation, const absl::Status& 
 
 FreightIn::Wholes FreightIn::Fail(const absl::Status& why) {
   Turn turn(this);
+  Views views;  // go without the lock
   std::lock_guard<std::mutex> lock(mu_);
-  views_.clear();
+  views_.swap(views);
   links_.clear();
   while (!notes_.empty()) {
     turn.Add(notes_.begin()->first, notes_.begin()->second, true);

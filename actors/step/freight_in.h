@@ -91,10 +91,13 @@ class FreightIn {
   FreightIn& operator=(const FreightIn&) = delete;
   void set_limits(const Limits& limits);
 
+  // The memory that a note offers; null: none, or none within reach. Takes a while, so that it is
+  // to be called without locks.
+  std::shared_ptr<const SharedView> View(const freight_note& note);
   // Each returns what is to be handed on now. `task`: whose worker has the note, from `from`.
-  // `begun`: otherwise the note waits for Begin.
+  // `begun`: otherwise the note waits for Begin. `pool`: its View.
   Wholes Announce(const std::string& task, freight_note&& note, const caf::strong_actor_ptr& from, const Key& key,
-                  bool begun);
+                  bool begun, std::shared_ptr<const SharedView> pool);
   Wholes Begin(const Key& key);
   Wholes Arrived(const freight_piece& piece, const caf::strong_actor_ptr& from);
   Wholes Gone(const freight_gone& message);
@@ -135,9 +138,9 @@ class FreightIn {
   };
   struct Turn;  // what a call has to send, and to hand on, without the lock
   using Notes = std::map<Name, Note>;
+  using Views = std::map<uint64_t, std::shared_ptr<const SharedView>>;
 
   static absl::Status Check(freight_note* note, Note* kept);
-  std::shared_ptr<const SharedView> View(const freight_note& note);
   absl::Status Start(const Name& name, Note* note);
   void StartSome(uint64_t from, Turn* turn);
   void Queue(const Name& name, Note* note, Turn* turn);
@@ -155,9 +158,9 @@ class FreightIn {
   mutable std::mutex mu_;  // guards the rest
   Limits limits_;
   Notes notes_;
-  std::map<uint64_t, Link> links_;                               // by sender
-  std::map<uint64_t, std::shared_ptr<const SharedView>> views_;  // likewise
-  std::atomic<size_t> size_{0};                                  // of notes_: who finds none needs no lock
+  std::map<uint64_t, Link> links_;  // by sender
+  Views views_;                     // likewise
+  std::atomic<size_t> size_{0};     // of notes_: who finds none needs no lock
 };
 
 }  // namespace troupe

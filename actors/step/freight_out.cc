@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "actors/same_host/same_host.h"
 #include "actors/threads/no_memory.h"
 #include "actors/threads/surely.h"
 
@@ -118,7 +119,7 @@ absl::Status FreightOut::Send(const caf::actor& to, uint64_t incarnation, freigh
   out.from = mine_;
   out.to = incarnation;
   out.message = std::move(message);
-  note.pool = PoolFor(incarnation);
+  note.pool = PoolFor(to.node(), incarnation);
   if (note.pool != nullptr) out.pool = note.pool->offer();
   {
     std::lock_guard<std::mutex> lock(mu_);
@@ -144,19 +145,34 @@ absl::Status FreightOut::Send(const caf::actor& to, uint64_t incarnation, freigh
   return absl::ResourceExhaustedError("no memory for a message");
 }
 
-std::shared_ptr<SharedPool> FreightOut::PoolFor(uint64_t to) {
+std::shared_ptr<SharedPool> FreightOut::PoolFor(const caf::node_id& node, uint64_t to) {
   Limits limits;
   {
     std::lock_guard<std::mutex> lock(mu_);
     if (!limits_.share) return nullptr;
-    if (const auto it = pools_.find(to); it != pools_.end()) return it->second;
-    if (pools_.size() >= limits_.pools) return nullptr;
+    if (const auto it = pools_.find(to); it != pools_.end()) return it->second.declined ? nullptr : it->second.pool;
+    const auto made =
+        std::count_if(pools_.begin(), pools_.end(), [](const auto& p) { return p.second.pool != nullptr; });
+    if (static_cast<size_t>(made) >= limits_.pools) return nullptr;
     limits = limits_;
   }
+  if (!IsSameHost(system_.node(), node)) return nullptr;
   // Takes a while. Of two that do it at once one is given back.
-  std::shared_ptr<SharedPool> pool = SharedPool::Make(limits.slot, limits.slots);
+  Pool pool{SharedPool::Make(limits.slot, limits.slots), false};
   std::lock_guard<std::mutex> lock(mu_);
-  return pools_.try_emplace(to, std::move(pool)).first->second;
+  return pools_.try_emplace(to, std::move(pool)).first->second.pool;
+}
+
+std::shared_ptr<SharedPool> FreightOut::GiveBack(Pool* pool) {
+  // A note whose process said that it can read it has a share.
+  if (!pool->declined || pool->pool == nullptr || pool->pool.use_count() > 1 || pool->pool->taken() > 0) return nullptr;
+  return std::move(pool->pool);
+}
+
+void FreightOut::ForgetPool(uint64_t incarnation) noexcept {
+  Pools::node_type gone;  // goes without the lock
+  std::lock_guard<std::mutex> lock(mu_);
+  gone = pools_.extract(incarnation);
 }
 
 FreightOut::Notes::node_type FreightOut::Take(Notes::iterator it) {
@@ -169,6 +185,7 @@ FreightOut::Notes::node_type FreightOut::Take(Notes::iterator it) {
 
 void FreightOut::Go(const freight_go& message) {
   {
+    std::shared_ptr<SharedPool> unused;  // goes without the lock
     std::lock_guard<std::mutex> lock(mu_);
     const auto it = notes_.find(message.number);
     if (message.from != mine_ || it == notes_.end() || it->second.to != message.to || it->second.going) return;
@@ -176,9 +193,11 @@ void FreightOut::Go(const freight_go& message) {
     it->second.going = true;
     it->second.shared = message.shared && it->second.pool != nullptr;
     if (!message.shared) {
-      // It need not be offered again.
-      if (const auto pool = pools_.find(message.to); pool != pools_.end()) pool->second = nullptr;
       it->second.pool = nullptr;
+      if (const auto pool = pools_.find(message.to); pool != pools_.end()) {
+        pool->second.declined = true;  // it need not be offered again
+        unused = GiveBack(&pool->second);
+      }
     }
   }
   Pump(message.to);
@@ -186,13 +205,18 @@ void FreightOut::Go(const freight_go& message) {
 
 void FreightOut::Taken(const freight_taken& message) {
   {
+    std::shared_ptr<SharedPool> unused;  // goes without the lock
     std::lock_guard<std::mutex> lock(mu_);
+    if (message.from != mine_) return;
+    const auto pool = message.ticket != 0 ? pools_.find(message.to) : pools_.end();
+    if (pool != pools_.end() && pool->second.pool != nullptr) {
+      pool->second.pool->Give(message.ticket);
+      unused = GiveBack(&pool->second);
+    }
     const auto it = links_.find(message.to);
-    if (message.from != mine_ || it == links_.end()) return;
+    if (it == links_.end()) return;
     // Nobody can give back more than he has.
     it->second.under_way = std::max(0, it->second.under_way - 1);
-    const auto pool = message.ticket != 0 ? pools_.find(message.to) : pools_.end();
-    if (pool != pools_.end() && pool->second != nullptr) pool->second->Give(message.ticket);
     if (it->second.turns.empty() && it->second.under_way == 0) return void(links_.erase(it));
   }
   Pump(message.to);
@@ -324,10 +348,10 @@ void FreightOut::PeerWent(uint64_t incarnation) {
   // Perhaps only this side takes the other one for gone.
   const absl::Status why = absl::UnavailableError("its sender took this process for gone");
   Notes gone;
+  ForgetPool(incarnation);
   {
     std::lock_guard<std::mutex> lock(mu_);
     links_.erase(incarnation);
-    pools_.erase(incarnation);
     for (auto it = notes_.begin(); it != notes_.end();) {
       const auto next = std::next(it);
       if (it->second.to == incarnation) LetGo(it, why, &gone);
@@ -339,10 +363,11 @@ void FreightOut::PeerWent(uint64_t incarnation) {
 
 void FreightOut::Fail(const absl::Status& why) noexcept {
   Notes gone;
+  Pools pools;  // go without the lock
   {
     std::lock_guard<std::mutex> lock(mu_);
     links_.clear();
-    pools_.clear();
+    pools_.swap(pools);
     for (auto it = notes_.begin(); it != notes_.end();) {
       const auto next = std::next(it);
       LetGo(it, why, &gone);
@@ -362,6 +387,13 @@ int FreightOut::under_way() const {
   std::lock_guard<std::mutex> lock(mu_);
   for (const auto& [to, link] : links_) pieces += link.under_way;
   return pieces;
+}
+
+uint32_t FreightOut::slots_taken() const {
+  uint32_t slots = 0;
+  std::lock_guard<std::mutex> lock(mu_);
+  for (const auto& [to, pool] : pools_) slots += pool.pool != nullptr ? pool.pool->taken() : 0;
+  return slots;
 }
 
 }  // namespace troupe

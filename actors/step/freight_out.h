@@ -59,7 +59,7 @@ class FreightOut {
     uint32_t piece = uint32_t{512} << 10;
     int under_way = 4;  // pieces to one process
     // To a process of this host pieces go by way of shared memory (same_host/shared_pool.h): so
-    // many slots, of which each has a piece. Such memory for so many processes at most.
+    // many slots, of which each has a piece. Such memory for so many processes at most at a time.
     bool share = true;
     uint32_t slot = uint32_t{1} << 20;
     uint32_t slots = 8;
@@ -88,12 +88,16 @@ class FreightOut {
   // No tensor of this owner is needed any more.
   void EndStep(const Owner& owner) noexcept;
   void PeerWent(uint64_t incarnation);
+  // The memory for a process that went while a message to it was made, after PeerWent.
+  void ForgetPool(uint64_t incarnation) noexcept;
   // The worker of this process died.
   void Fail(const absl::Status& why) noexcept;
 
   // Notes, and the pieces to all processes that are under way.
   size_t size() const;
   int under_way() const;
+  // Slots of all pools that have bytes which their readers have not dealt with.
+  uint32_t slots_taken() const;
   // Bytes that have gone in pieces so far, by the way they took.
   uint64_t bytes_in_messages() const { return in_messages_.load(std::memory_order_relaxed); }
   uint64_t bytes_in_shared_memory() const { return in_shared_memory_.load(std::memory_order_relaxed); }
@@ -125,12 +129,20 @@ class FreightOut {
     freight_piece message;
     std::shared_ptr<SharedPool> pool;  // of its ticket
   };
+  // The memory that a process was offered.
+  struct Pool {
+    std::shared_ptr<SharedPool> pool;  // null: there is none to be had, or it was given back
+    bool declined = false;             // it cannot read it; what had said that it can goes on
+  };
   using Notes = std::map<uint64_t, Note>;
+  using Pools = std::map<uint64_t, Pool>;
   // Sends what may go to a process.
   void Pump(uint64_t to);
   freight_piece Next(uint64_t number, Note* note) const;
   // Null: there is none for this process.
-  std::shared_ptr<SharedPool> PoolFor(uint64_t to);
+  std::shared_ptr<SharedPool> PoolFor(const caf::node_id& node, uint64_t to);
+  // Under the lock: the memory of one who declined it, when nobody uses it any more.
+  static std::shared_ptr<SharedPool> GiveBack(Pool* pool);
   static void FillSlot(Piece* piece);
   Notes::node_type Take(Notes::iterator it);
   // Under the lock: to `gone`, whose receivers are to be told; or its sender tells that.
@@ -146,8 +158,7 @@ class FreightOut {
   uint64_t last_ = 0;
   Notes notes_;
   std::map<uint64_t, Link> links_;  // by incarnation
-  // Likewise. Null: the process cannot read ours, or there is none to be had.
-  std::map<uint64_t, std::shared_ptr<SharedPool>> pools_;
+  Pools pools_;                     // likewise
   std::atomic<uint64_t> in_messages_{0}, in_shared_memory_{0};
 };
 

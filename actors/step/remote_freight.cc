@@ -61,7 +61,9 @@ void RemoteSteps::Announced(const std::string& task, freight_note&& note, const 
   FreightIn::Wholes whole;
   FreightIn::Key key;
   bool awaited = false, begun = false;
+  std::shared_ptr<const SharedView> pool;
   try {
+    if (note.to == runtime_->incarnation) pool = freight_->in.View(note);
     std::lock_guard<std::mutex> lock(mu_);
     awaited = note.to == runtime_->incarnation && IsAwaited(note, &key, &begun);
     if (awaited && !begun) {
@@ -73,7 +75,7 @@ void RemoteSteps::Announced(const std::string& task, freight_note&& note, const 
         ++early_messages_;
       }
     }
-    if (awaited) whole = freight_->in.Announce(task, std::move(note), from, key, begun);
+    if (awaited) whole = freight_->in.Announce(task, std::move(note), from, key, begun, std::move(pool));
   } catch (const std::bad_alloc&) {
     freight_->in.Refuse(note, from);
     return LoseWhole({key, task, from, std::move(note.message), kNoMemory, {}});

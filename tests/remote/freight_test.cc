@@ -462,7 +462,7 @@ struct Receiver {
     return note;
   }
   FreightIn::Wholes Announce(freight_note note) {
-    return in.Announce("task", std::move(note), peer.ptr(), {1, 2, 3}, true);
+    return in.Announce("task", std::move(note), peer.ptr(), {1, 2, 3}, true, nullptr);
   }
   // As the network's thread reads it.
   FreightIn::Wholes Piece(uint64_t number, uint32_t hole, uint64_t offset, uint32_t size) {

@@ -60,31 +60,51 @@ struct Processes {
 
 // Stands in the place of a worker, and hands on what it gets when it is told.
 struct Relay {
-  Relay(Stage* stage, const caf::actor& to) : to(to) {
+  // The actor may get messages after the relay has gone.
+  struct State {
+    void Hand(size_t i) const {
+      auto [sender, message] = held.at(i);
+      caf::actor_cast<caf::abstract_actor*>(to)->enqueue(sender, caf::make_message_id(), message, nullptr);
+    }
+    void Release() {
+      for (size_t i = 0; i < held.size(); ++i) Hand(i);
+      held.clear();
+    }
+    caf::actor to;
+    bool hold = false, gone = false;
+    std::vector<std::pair<caf::strong_actor_ptr, caf::message>> held;
+  };
+  Relay(Stage* stage, const caf::actor& to) {
+    state->to = to;
     actor = stage->system().spawn(
-        [this](caf::event_based_actor* self, int) -> caf::behavior {
+        [state = state](caf::event_based_actor* self, int) -> caf::behavior {
           self->set_default_handler(
-              [this](caf::scheduled_actor* me, caf::message_view& view) -> caf::result<caf::message> {
-                held.emplace_back(me->current_sender(), view.move_content_to_message());
-                if (!hold) Release();
+              [state](caf::scheduled_actor* me, caf::message_view& view) -> caf::result<caf::message> {
+                if (state->gone) return caf::message();
+                state->held.emplace_back(me->current_sender(), view.move_content_to_message());
+                if (!state->hold) state->Release();
                 return caf::message();
               });
           return {[](int) {}};
         },
         0);
   }
-  ~Relay() { caf::anon_send_exit(actor, caf::exit_reason::user_shutdown); }
-  void Hand(size_t i) {
-    auto [sender, message] = held.at(i);
-    caf::actor_cast<caf::abstract_actor*>(to)->enqueue(sender, caf::make_message_id(), message, nullptr);
+  ~Relay() {
+    state->gone = true;
+    state->held.clear();
+    state->to = nullptr;
+    caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
   }
-  void Release() {
-    for (size_t i = 0; i < held.size(); ++i) Hand(i);
-    held.clear();
-  }
-  caf::actor to, actor;
-  bool hold = false;
-  std::vector<std::pair<caf::strong_actor_ptr, caf::message>> held;
+  Relay(const Relay&) = delete;
+  Relay& operator=(const Relay&) = delete;
+  void Hand(size_t i) { state->Hand(i); }
+  void Release() { state->Release(); }
+
+  const std::shared_ptr<State> state = std::make_shared<State>();
+  caf::actor actor;
+  caf::actor& to = state->to;
+  bool& hold = state->hold;
+  std::vector<std::pair<caf::strong_actor_ptr, caf::message>>& held = state->held;
 };
 
 // On a stage: a master with a session, and others. x -> twice on the master -> there on the ps ->

@@ -1,13 +1,17 @@
 // Tensors between processes of one host, by way of memory that both can read.
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
+#include "actors/same_host/same_host.h"
 #include "actors/same_host/shared_pool.h"
 #include "tests/remote/processes.h"
 
@@ -24,6 +28,14 @@ int OpenPools() {
     if (std::filesystem::read_symlink(entry.path(), ignored).string().starts_with("/memfd:troupe-pool")) ++pools;
   }
   return pools;
+}
+
+// Places where this process has a pool in its memory, its own or another's.
+int Mappings() {
+  int mappings = 0;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) mappings += line.find("/memfd:troupe-pool") != std::string::npos;
+  return mappings;
 }
 
 BOOST_AUTO_TEST_SUITE(shared_memory)
@@ -57,6 +69,100 @@ BOOST_AUTO_TEST_CASE(a_view_sees_what_is_in_the_slots) {
   pool->Give(0);
   pool->Give(~uint64_t{0});
   BOOST_TEST(pool->taken() == 3u);
+}
+
+// Whoever is connected may send any ticket back.
+BOOST_AUTO_TEST_CASE(a_guessed_ticket_frees_no_slot) {
+  constexpr uint32_t kSlots = 4;
+  const auto pool = SharedPool::Make(kSlot, kSlots), other = SharedPool::Make(kSlot, kSlots);
+  BOOST_REQUIRE((pool != nullptr && other != nullptr));
+  std::vector<uint64_t> tickets;
+  for (uint32_t i = 0; i < kSlots; ++i) {
+    tickets.push_back(pool->Take());
+    BOOST_TEST(tickets.back() > 1u << 20);
+    const uint64_t others = other->Take();
+    BOOST_TEST(others != tickets.back());
+    pool->Give(others);
+  }
+  for (const uint64_t known : tickets) {
+    pool->Give(known % kSlots);
+    for (uint64_t k = 1; k < 1000; ++k) {
+      if (std::find(tickets.begin(), tickets.end(), known + k) == tickets.end()) pool->Give(known + k);
+      if (std::find(tickets.begin(), tickets.end(), known - k) == tickets.end()) pool->Give(known - k);
+    }
+  }
+  BOOST_TEST(pool->taken() == kSlots);
+  for (const uint64_t ticket : tickets) pool->Give(ticket);
+  BOOST_TEST(pool->taken() == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(nobody_else_writes_to_it) {
+  const auto pool = SharedPool::Make(kSlot, 2);
+  BOOST_REQUIRE(pool != nullptr);
+  const std::string path = "/proc/self/fd/" + std::to_string(pool->offer().fd);
+  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0) return;  // nobody may even open it
+  constexpr int kFutureWrite = 0x10;
+  if ((fcntl(fd, F_GET_SEALS) & kFutureWrite) == 0) {
+    BOOST_TEST_MESSAGE("skipped: this kernel has no seal against writing (Linux 5.1)");
+  } else {
+    BOOST_TEST(pwrite(fd, "x", 1, 0) == -1);
+    BOOST_TEST(mmap(nullptr, kSlot, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) == MAP_FAILED);
+    void* const seen = mmap(nullptr, kSlot, PROT_READ, MAP_SHARED, fd, 0);
+    BOOST_REQUIRE(seen != MAP_FAILED);
+    BOOST_TEST(mprotect(seen, kSlot, PROT_READ | PROT_WRITE) == -1);
+    munmap(seen, kSlot);
+  }
+  BOOST_TEST(ftruncate(fd, 0) == -1);
+  BOOST_TEST(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE) == -1);
+  close(fd);
+  const uint64_t ticket = pool->Take();
+  std::memset(pool->At(ticket), 'y', kSlot);
+  BOOST_TEST(SharedView::Open(pool->offer())->At(ticket, 1)[0] == 'y');
+}
+
+// A signal would end the program.
+BOOST_AUTO_TEST_CASE(a_limit_for_files_gives_no_pool) {
+  const pid_t child = fork();
+  BOOST_REQUIRE(child >= 0);
+  if (child == 0) {
+    std::signal(SIGXFSZ, SIG_DFL);
+    const rlimit limit{2 * kSlot, 2 * kSlot};
+    if (setrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(2);
+    if (SharedPool::Make(kSlot, 2) != nullptr) _exit(3);
+    _exit(SharedPool::Make(kSlot, 1) != nullptr ? 0 : 4);
+  }
+  int status = -1;
+  BOOST_REQUIRE(waitpid(child, &status, 0) == child);
+  BOOST_TEST(status == 0);
+}
+
+BOOST_AUTO_TEST_CASE(a_process_has_so_many_views_and_no_more) {
+  const auto pool = SharedPool::Make(kSlot, 1);
+  BOOST_REQUIRE(pool != nullptr);
+  std::vector<std::shared_ptr<const SharedView>> views;
+  while (auto view = SharedView::Open(pool->offer())) {
+    views.push_back(std::move(view));
+    BOOST_REQUIRE(views.size() < 2000u);
+  }
+  BOOST_TEST(views.size() == 1024u);
+  BOOST_TEST(Mappings() == 1025);
+  views.pop_back();
+  BOOST_TEST(SharedView::Open(pool->offer()) != nullptr);
+  views.clear();
+  BOOST_TEST(Mappings() == 1);
+}
+
+BOOST_AUTO_TEST_CASE(other_hosts_are_known) {
+  Stage stage;
+  const caf::node_id::default_data::host_id_type one{1}, two{2};
+  const caf::node_id a = caf::make_node_id(1, one), b = caf::make_node_id(2, one), c = caf::make_node_id(1, two);
+  BOOST_TEST(IsSameHost(a, a));
+  BOOST_TEST(IsSameHost(a, b));
+  BOOST_TEST(!IsSameHost(a, c));
+  BOOST_TEST(!IsSameHost(a, caf::node_id()));
+  BOOST_TEST(IsSameHost(stage.system().node(), stage.system().node()));
+  BOOST_TEST(!IsSameHost(stage.system().node(), c));
 }
 
 BOOST_AUTO_TEST_CASE(another_process_reads_it_and_a_view_outlives_its_pool) {
@@ -152,6 +258,7 @@ struct SharedPlay : RemotePlay {
     for (const std::string& name : processes->names) {
       BOOST_TEST(Out(name).size() == 0u, name);
       BOOST_TEST(Out(name).under_way() == 0, name);
+      BOOST_TEST(Out(name).slots_taken() == 0u, name);
       BOOST_TEST(In(name).size() == 0u, name);
     }
   }
@@ -166,12 +273,15 @@ BOOST_AUTO_TEST_CASE(big_tensors_pass_by_way_of_shared_memory) {
       BOOST_TEST(p.Out(name).bytes_in_messages() == 0u, name);
     }
     BOOST_TEST(OpenPools() == 2);  // one for each direction, whatever the number of steps
-    // The process goes, and its memory with it.
+    BOOST_TEST(Mappings() == 4);   // of each its maker's and its reader's
+    // The process goes, and its memory with it, and what was seen of its own.
     p.processes->Went(kPsTask, kMasterTask);
     p.stage.Play();
     BOOST_TEST(OpenPools() == 1);
+    BOOST_TEST(Mappings() == 2);
   }
   BOOST_TEST(OpenPools() == 0);
+  BOOST_TEST(Mappings() == 0);
 }
 
 BOOST_AUTO_TEST_CASE(who_cannot_read_it_gets_pieces_in_messages) {
@@ -192,8 +302,82 @@ BOOST_AUTO_TEST_CASE(so_many_processes_get_such_memory_and_no_more) {
   BOOST_TEST(p.Out(kMasterTask).bytes_in_messages() == 4u * SharedPlay::kFloats);
 }
 
-// A worker dies with pieces under way; the tickets that it had are worth nothing afterwards.
-BOOST_AUTO_TEST_CASE(a_worker_that_dies_costs_no_slot) {
+// Memory made for a process that went meanwhile would stay, as nobody says again that it went.
+BOOST_AUTO_TEST_CASE(who_went_gets_no_memory_afterwards) {
+  SharedPlay p;
+  Relay gone(&p.stage, nullptr);
+  gone.hold = true;
+  Runtime& master = p.processes->Of(kMasterTask);
+  Tensor x(DType::kFloat, TensorShape({SharedPlay::kFloats}));
+  std::fill_n(x.data<float>(), SharedPlay::kFloats, 2.0f);
+  for (uint64_t incarnation = 5000; incarnation < 5040; ++incarnation) {
+    run_parts run;
+    run.arguments.emplace_back(0, x);
+    const absl::Status sent = SendWithTensors(
+        p.stage.system(), *master.impl()->remote, p.processes->incarnations.at(kMasterTask), gone.actor, incarnation,
+        std::move(run), std::nullopt, caf::actor_cast<caf::strong_actor_ptr>(WorkerOf(master, kMasterTask)));
+    BOOST_TEST(absl::IsUnavailable(sent), sent);
+  }
+  BOOST_TEST(OpenPools() == 0);
+  BOOST_TEST(p.Out(kMasterTask).size() == 0u);
+  p.RunOnce();
+  BOOST_TEST(p.Out(kMasterTask).bytes_in_shared_memory() == 4u * SharedPlay::kFloats);
+}
+
+// One note goes by way of shared memory when another one is told that it cannot be read.
+BOOST_AUTO_TEST_CASE(what_is_declined_late_loses_no_slot) {
+  Stage stage;
+  Relay to(&stage, nullptr), from(&stage, nullptr);
+  to.hold = from.hold = true;
+  FreightOut out(&stage.system(), 1);
+  out.set_limits({.big = 8, .piece = 16, .under_way = 1, .share = true, .slot = kSlot, .slots = 2});
+  const auto send = [&] {
+    uint64_t number = 0;
+    Tensor x(DType::kUint8, TensorShape({5 * kSlot}));
+    std::memset(x.raw(), 1, 5 * kSlot);
+    TROUPE_REQUIRE_OK(out.Send(to.actor, 2, part_letter{1, 5, {1, 1}, tensor_to_part{5, 0, {}, false, x, 0}},
+                               FreightOut::Owner{1, 5, 0}, caf::actor_cast<caf::strong_actor_ptr>(from.actor),
+                               &number));
+    return number;
+  };
+  const uint64_t shared = send(), declined = send();
+  out.Go({1, 2, shared, true});
+  out.Go({1, 2, declined, false});
+  BOOST_TEST(out.slots_taken() == 2u);
+  std::map<uint64_t, int> in_slots, in_messages;
+  for (bool more = true; more;) {
+    stage.Play();
+    more = false;
+    std::vector<freight_piece> pieces;
+    for (auto& [sender, message] : to.held) {
+      if (message.match_elements<freight_piece>()) pieces.push_back(message.get_as<freight_piece>(0));
+    }
+    to.held.clear();
+    for (const freight_piece& piece : pieces) {
+      ++(piece.ticket != 0 ? in_slots : in_messages)[piece.number];
+      out.Taken({1, 2, piece.ticket});
+      more = true;
+    }
+  }
+  BOOST_TEST(in_slots[shared] + in_messages[shared] == 5);
+  BOOST_TEST(in_slots[shared] >= 2);
+  BOOST_TEST(in_slots[declined] == 0);
+  BOOST_TEST(in_messages[declined] == 5);
+  BOOST_TEST(out.size() == 0u);
+  BOOST_TEST(out.slots_taken() == 0u);
+  BOOST_TEST(OpenPools() == 0);  // nobody needs it any more
+  // It is not offered again.
+  const uint64_t next = send();
+  stage.Play();
+  BOOST_REQUIRE(to.held.size() == 1u);
+  BOOST_TEST(to.held[0].second.get_as<freight_note>(0).pool.pid == 0u);
+  out.Drop({1, 2, next});
+  // A ticket comes back after the end of all notes.
+  BOOST_TEST(out.under_way() == 0);
+}
+
+// A process goes with pieces under way; the tickets that it had are worth nothing afterwards.
+BOOST_AUTO_TEST_CASE(a_process_that_goes_costs_no_slot) {
   for (int dies_at = 1; dies_at < 6; ++dies_at) {
     SharedPlay p;
     p.RunOnce();
@@ -234,7 +418,8 @@ BOOST_AUTO_TEST_CASE(pieces_that_lie_nowhere_are_refused) {
     run.arguments.emplace_back(0, Tensor());
     freight_note note{kFrom, kMine, ++number, piece, offer, {{0, static_cast<uint8_t>(DType::kUint8), {6000}, 6000}},
                       run};
-    BOOST_TEST(in.Announce("task", std::move(note), ptr, {1, 2, 3}, true).empty());
+    const auto view = in.View(note);
+    BOOST_TEST(in.Announce("task", std::move(note), ptr, {1, 2, 3}, true, view).empty());
     freight_piece sent{kFrom, kMine, number, 0, 0, piece, ticket, Tensor(), true};
     freight_piece read = wire::ThroughBytes(stage.system(), sent).value();
     BOOST_TEST(read.ticket == ticket);

@@ -28,8 +28,8 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW;
 // Those of the kernel's headers that the C library's may not have yet.
 constexpr int kSealFutureWrite = 0x10;
 constexpr long kTmpfs = 0x01021994;
-// Each takes some of the mappings that the kernel gives a process, 65530 as a rule. Whoever connects
-// makes a program open one.
+// Each takes some of the mappings that the kernel gives a process, 65530 as a rule. Whoever
+// connects makes a program open one.
 constexpr int kMostViews = 1024;
 
 std::atomic<int> views{0};

@@ -5,7 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "actors/same_host/same_host.h"
 #include "actors/threads/no_memory.h"
 #include "actors/threads/surely.h"
 
@@ -119,7 +118,7 @@ absl::Status FreightOut::Send(const caf::actor& to, uint64_t incarnation, freigh
   out.from = mine_;
   out.to = incarnation;
   out.message = std::move(message);
-  note.pool = PoolFor(to.node(), incarnation);
+  note.pool = PoolFor(incarnation);
   if (note.pool != nullptr) out.pool = note.pool->offer();
   {
     std::lock_guard<std::mutex> lock(mu_);
@@ -145,18 +144,19 @@ absl::Status FreightOut::Send(const caf::actor& to, uint64_t incarnation, freigh
   return absl::ResourceExhaustedError("no memory for a message");
 }
 
-std::shared_ptr<SharedPool> FreightOut::PoolFor(const caf::node_id& node, uint64_t to) {
+std::shared_ptr<SharedPool> FreightOut::PoolFor(uint64_t to) {
   Limits limits;
   {
     std::lock_guard<std::mutex> lock(mu_);
     if (!limits_.share) return nullptr;
     if (const auto it = pools_.find(to); it != pools_.end()) return it->second.declined ? nullptr : it->second.pool;
+    // Processes of other hosts decline it at once. Which they are is not known before: CAF's identity
+    // of a host is another one for each process.
     const auto made =
         std::count_if(pools_.begin(), pools_.end(), [](const auto& p) { return p.second.pool != nullptr; });
     if (static_cast<size_t>(made) >= limits_.pools) return nullptr;
     limits = limits_;
   }
-  if (!IsSameHost(system_.node(), node)) return nullptr;
   // Takes a while. Of two that do it at once one is given back.
   Pool pool{SharedPool::Make(limits.slot, limits.slots), false};
   std::lock_guard<std::mutex> lock(mu_);

@@ -140,7 +140,7 @@ class FreightOut {
   void Pump(uint64_t to);
   freight_piece Next(uint64_t number, Note* note) const;
   // Null: there is none for this process.
-  std::shared_ptr<SharedPool> PoolFor(const caf::node_id& node, uint64_t to);
+  std::shared_ptr<SharedPool> PoolFor(uint64_t to);
   // Under the lock: the memory of one who declined it, when nobody uses it any more.
   static std::shared_ptr<SharedPool> GiveBack(Pool* pool);
   static void FillSlot(Piece* piece);

@@ -11,7 +11,6 @@
 #include <fstream>
 #include <thread>
 
-#include "actors/same_host/same_host.h"
 #include "actors/same_host/shared_pool.h"
 #include "tests/remote/processes.h"
 
@@ -153,18 +152,6 @@ BOOST_AUTO_TEST_CASE(a_process_has_so_many_views_and_no_more) {
   BOOST_TEST(Mappings() == 1);
 }
 
-BOOST_AUTO_TEST_CASE(other_hosts_are_known) {
-  Stage stage;
-  const caf::node_id::default_data::host_id_type one{1}, two{2};
-  const caf::node_id a = caf::make_node_id(1, one), b = caf::make_node_id(2, one), c = caf::make_node_id(1, two);
-  BOOST_TEST(IsSameHost(a, a));
-  BOOST_TEST(IsSameHost(a, b));
-  BOOST_TEST(!IsSameHost(a, c));
-  BOOST_TEST(!IsSameHost(a, caf::node_id()));
-  BOOST_TEST(IsSameHost(stage.system().node(), stage.system().node()));
-  BOOST_TEST(!IsSameHost(stage.system().node(), c));
-}
-
 BOOST_AUTO_TEST_CASE(another_process_reads_it_and_a_view_outlives_its_pool) {
   auto pool = SharedPool::Make(kSlot, 2);
   BOOST_REQUIRE(pool != nullptr);
@@ -292,6 +279,32 @@ BOOST_AUTO_TEST_CASE(who_cannot_read_it_gets_pieces_in_messages) {
   BOOST_TEST(p.Out(kMasterTask).bytes_in_messages() == 2u * 4 * SharedPlay::kFloats);
   BOOST_TEST(p.Out(kPsTask).bytes_in_shared_memory() == 2u * 4 * SharedPlay::kFloats);
   BOOST_TEST(OpenPools() == 1);  // that for nobody is gone
+}
+
+// Memory that processes of other hosts declined leaves room for those of this one.
+BOOST_AUTO_TEST_CASE(what_was_declined_takes_no_place) {
+  Stage stage;
+  Relay to(&stage, nullptr), from(&stage, nullptr);
+  to.hold = from.hold = true;
+  FreightOut out(&stage.system(), 1);
+  out.set_limits({.big = 8, .piece = 16, .under_way = 1, .share = true, .slot = kSlot, .slots = 2, .pools = 1});
+  for (uint64_t peer = 2; peer < 6; ++peer) {
+    uint64_t number = 0;
+    TROUPE_REQUIRE_OK(
+        out.Send(to.actor, peer,
+                 part_letter{1, 5, {1, 1}, tensor_to_part{5, 0, {}, false, Tensor::Vector<float>({1, 2, 3, 4, 5}), 0}},
+                 FreightOut::Owner{1, 5, 0}, caf::actor_cast<caf::strong_actor_ptr>(from.actor), &number));
+    stage.Play();
+    BOOST_REQUIRE(to.held.size() == 1u);
+    BOOST_TEST(to.held[0].second.get_as<freight_note>(0).pool.pid != 0u, "process " << peer);
+    to.held.clear();
+    BOOST_TEST(OpenPools() == 1);
+    out.Go({1, peer, number, false});
+    out.Drop({1, peer, number});
+    stage.Play();
+    to.held.clear();
+    BOOST_TEST(OpenPools() == 0);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(so_many_processes_get_such_memory_and_no_more) {

@@ -1,0 +1,125 @@
+#include "actors/call/caller.h"
+
+#include <mutex>
+#include <utility>
+
+namespace troupe {
+namespace {
+
+using end_call = caf::atom_constant<caf::atom("end_call")>;
+
+// What the step's list of cancellations knows of the call. The step may be told to end before the
+// actor is there, and after it has gone.
+struct Ending {
+  void End() {
+    std::lock_guard<std::mutex> lock(mu);
+    ended = true;
+    if (caller) caf::anon_send(caller, end_call::value);
+  }
+  // False: the call is to end.
+  bool Begin(const caf::actor& actor) {
+    std::lock_guard<std::mutex> lock(mu);
+    if (ended) return false;
+    caller = actor;
+    return true;
+  }
+  // The list may have this longer than the call lasts.
+  void Forget() {
+    std::lock_guard<std::mutex> lock(mu);
+    ended = true;
+    caller = nullptr;
+  }
+  std::mutex mu;
+  caf::actor caller;
+  bool ended = false;
+};
+
+struct Call {
+  StepContext* step = nullptr;
+  std::shared_ptr<NamedActor> who;
+  std::chrono::milliseconds timeout{0};
+  actor_call message;
+  std::function<absl::Status(std::vector<Tensor>&&)> take;
+  DoneFn done;
+  std::shared_ptr<Ending> ending;
+  CancellationList::Id cancellation = 0;
+
+  void Finish(const absl::Status& status) {
+    if (done == nullptr) return;
+    ending->Forget();
+    step->cancellations.Deregister(cancellation);
+    std::exchange(done, nullptr)(status);
+  }
+};
+
+// Of what CAF says instead of an answer.
+absl::Status StatusOf(const Call& call, const caf::error& e) {
+  const std::string& name = call.who->name;
+  if (e == caf::sec::request_timeout)
+    return absl::DeadlineExceededError(
+        StrCat("actor '", name, "' did not answer within ", call.timeout.count(), " ms"));
+  if (e == caf::sec::unexpected_message)
+    return FailedPrecondition("actor '", name, "' does not take the message actor_call");
+  if (e == caf::sec::unexpected_response)
+    return FailedPrecondition("actor '", name, "' answered with something else than one actor_answer");
+  const std::string why = call.who->system->render(e);
+  if (e.category() == caf::atom("exit") || e == caf::sec::request_receiver_down || e == caf::sec::remote_linking_failed)
+    return Unavailable("actor '", name, "' is dead, or cannot be reached: ", why);
+  return FailedPrecondition("actor '", name, "' refused the call: ", why);
+}
+
+class Caller : public caf::event_based_actor {
+ public:
+  Caller(caf::actor_config& config, std::shared_ptr<Call> call)
+      : caf::event_based_actor(config), call_(std::move(call)) {}
+  const char* name() const override { return "troupe.caller"; }
+  // Whatever ends the actor, its step hears of it.
+  void on_exit() override { call_->Finish(absl::AbortedError("the actor that made the call was killed")); }
+  caf::behavior make_behavior() override {
+    request(call_->who->actor, call_->timeout, std::move(call_->message))
+        .then(
+            [this](actor_answer& answer) {
+              Finish(answer.status.ok() ? call_->take(std::move(answer.tensors))
+                                        : Annotate(answer.status, StrCat("actor '", call_->who->name, "'")));
+            },
+            [this](const caf::error& e) { Finish(StatusOf(*call_, e)); });
+    return {[this](end_call) { Finish(absl::CancelledError("the step was told to end")); }};
+  }
+
+ private:
+  void Finish(const absl::Status& status) {
+    quit();
+    call_->Finish(status);
+  }
+  const std::shared_ptr<Call> call_;
+};
+
+}  // namespace
+
+void StartCall(KernelContext& ctx, std::shared_ptr<NamedActor> who, std::chrono::milliseconds timeout,
+               actor_call&& message, std::function<absl::Status(std::vector<Tensor>&&)> take, DoneFn done) {
+  auto call = std::make_shared<Call>();
+  call->ending = std::make_shared<Ending>();
+  call->step = ctx.step();
+  call->who = std::move(who);
+  call->timeout = timeout;
+  call->message = std::move(message);
+  call->take = std::move(take);
+  const absl::Status ended = absl::CancelledError("the step was told to end");
+  call->cancellation = ctx.step()->cancellations.Register([ending = call->ending] { ending->End(); });
+  if (call->cancellation == 0) return done(ended);
+  call->done = std::move(done);
+  const std::shared_ptr<Ending> ending = call->ending;
+  caf::actor_system& system = *call->who->system;
+  caf::actor caller;
+  try {
+    caller = system.spawn<Caller, caf::hidden>(call);
+  } catch (const std::exception& e) {
+    // Nobody has the call but this.
+    return call->Finish(absl::ResourceExhaustedError(StrCat("no actor could be made for the call: ", e.what())));
+  }
+  // From here on the call may have ended. Told before: the actor hears of it now.
+  if (!ending->Begin(caller)) caf::anon_send(caller, end_call::value);
+}
+
+}  // namespace troupe

@@ -1,5 +1,5 @@
-// The actor that makes one call of a node to an actor of the program's (troupe/open_cast.h), so that
-// no thread waits for the answer. It sends actor_call, and ends with what comes first:
+// The actor that makes one call of a node to an actor of the program's (troupe/open_cast.h), so
+// that no thread waits for the answer. It sends actor_call, and ends with what comes first:
 //
 //   state    event                                              action                      next
 //   calling  actor_answer that fits the node                  1 outputs, done OK            (ended)
@@ -11,8 +11,8 @@
 //   calling  it is killed                                     7 done ABORTED                (ended)
 //   (ended)  whatever comes                                   8 nothing: nobody is there
 //
-// Thread rule: Start may be called from any thread; `done` is called once, in a turn of the actor or
-// within Start.
+// Thread rule: StartCall may be called from any thread; `done` is called once, in a turn of the
+// actor or within StartCall.
 //
 // Tests of the edges, tests/calls/calls_test.cc:
 //   1        edge_1_the_answer_is_the_output

@@ -150,8 +150,8 @@ std::shared_ptr<SharedPool> FreightOut::PoolFor(uint64_t to) {
     std::lock_guard<std::mutex> lock(mu_);
     if (!limits_.share) return nullptr;
     if (const auto it = pools_.find(to); it != pools_.end()) return it->second.declined ? nullptr : it->second.pool;
-    // Processes of other hosts decline it at once. Which they are is not known before: CAF's identity
-    // of a host is another one for each process.
+    // Processes of other hosts decline it at once. Which they are is not known before: CAF's
+    // identity of a host is another one for each process.
     const auto made =
         std::count_if(pools_.begin(), pools_.end(), [](const auto& p) { return p.second.pool != nullptr; });
     if (static_cast<size_t>(made) >= limits_.pools) return nullptr;

@@ -1,10 +1,7 @@
 // The open cast: nodes of a graph whose kernel is a message to an actor of the program's own.
 //
-//   caf::actor tagger = system.spawn([](caf::event_based_actor*) -> caf::behavior {
-//     return {[](const actor_call& c) { return actor_answer{{}, {Tag(c.tensors.at(0))}}; }};
-//   });
-//   TROUPE_RETURN_IF_ERROR(NameActor(*runtime, "tagger", tagger));
-//   Output tags = CallActor(root, "tagger", {words}, {DType::kString})[0];
+// NameActor gives an actor a name in a runtime; CallActor adds a node that, each time it runs,
+// sends actor_call to whoever has that name, and whose outputs are the tensors of the actor_answer.
 //
 // The actor may live in any process that CAF reaches: a handle from the middleman's remote_actor is
 // named like any other. Both sides call AddMessageTypes and AddCallMessageTypes then. Includes CAF
@@ -41,11 +38,11 @@ struct actor_answer {
   std::vector<Tensor> tensors;
 };
 
-// From now on nodes on any device of this runtime that call `name` call this actor, also in place of
-// another that had the name. Steps that are under way keep the one they have asked. An actor that
-// dies keeps its name: calls fail until the name is given to another. A node on another process's
-// device calls the actor of that process's runtime.
-// INVALID_ARGUMENT: an empty name, or no actor.
+// From now on nodes on any device of this runtime that call `name` call this actor, also in place
+// of another that had the name. Steps that are under way keep the one they have asked. An actor
+// that dies keeps its name: calls fail until the name is given to another. A node on another
+// process's device calls the actor of that process's runtime. INVALID_ARGUMENT: an empty name, or
+// no actor.
 absl::Status NameActor(const Runtime& runtime, const std::string& name, const caf::actor& actor);
 // NOT_FOUND: no actor has the name.
 absl::Status UnnameActor(const Runtime& runtime, const std::string& name);
@@ -64,16 +61,18 @@ struct CallActorOptions {
 
 // Calls the actor with this name on the runtime in which the node is placed, with the values of
 // `inputs`, once for each run of the node. Outputs: one for each of `types`. Inputs and outputs may
-// have any type but resource and variant. Equal calls are not merged, and none is made when the graph is
-// compiled.
+// have any type but resource and variant. Equal calls are not merged, and none is made when the
+// graph is compiled.
 //
-// Errors of a step: FAILED_PRECONDITION, nobody has the name, or the actor does not take actor_call;
-// UNAVAILABLE, it is dead or cannot be reached; DEADLINE_EXCEEDED, no answer in time; CANCELLED, the
-// step was told to end; INVALID_ARGUMENT, the answer does not fit; what the actor answered.
+// Errors of a step: FAILED_PRECONDITION, nobody has the name, or the actor does not take
+// actor_call; UNAVAILABLE, it is dead or cannot be reached; DEADLINE_EXCEEDED, no answer in time;
+// CANCELLED, the step was told to end; INVALID_ARGUMENT, the answer does not fit; what the actor
+// answered.
 OutputList CallActor(const ScopeAt& at, const std::string& name, const std::vector<Input>& inputs,
                      const std::vector<DType>& types, const CallActorOptions& options = {});
 
-// Lets actor_call and actor_answer pass between nodes. To be called before the actor system is made.
+// Lets actor_call and actor_answer pass between nodes. To be called before the actor system is
+// made.
 void AddCallMessageTypes(caf::actor_system_config* config);
 
 template <class Inspector>

@@ -445,8 +445,10 @@ executor <- doorbell)");
 struct NetConfig : caf::actor_system_config {
   NetConfig() {
     load<caf::io::middleman>();
+    // [message_types]
     AddMessageTypes(this);
     AddCallMessageTypes(this);
+    // [/message_types]
     set("middleman.workers", static_cast<size_t>(0));
   }
 };
@@ -459,13 +461,19 @@ BOOST_AUTO_TEST_CASE(an_actor_of_another_node) {
   const caf::actor served = Squarer(*far);
   const auto port = far->middleman().publish(served, 0, "127.0.0.1", false);
   BOOST_REQUIRE(!!port);
-  const auto handle = home.middleman().remote_actor("127.0.0.1", *port);
-  BOOST_REQUIRE(!!handle);
-  BOOST_TEST((handle->node() != home.node()));
   {
     SessionOptions options;
     options.runtime = StartRuntimeIn(home, {.threads = 2}).value();
-    TROUPE_REQUIRE_OK(NameActor(*options.runtime, "far", *handle));
+    const auto named = [&, &runtime = *options.runtime]() -> absl::Status {
+      // [far_actor]
+      const caf::expected<caf::actor> handle = home.middleman().remote_actor("127.0.0.1", *port);
+      if (!handle) return absl::UnavailableError(home.render(handle.error()));
+      TROUPE_RETURN_IF_ERROR(NameActor(runtime, "far", *handle));
+      // [/far_actor]
+      BOOST_TEST((handle->node() != home.node()));
+      return absl::OkStatus();
+    };
+    TROUPE_REQUIRE_OK(named());
     const Scope root = Scope::NewRootScope();
     const Output x = ops::Placeholder(root.WithOpName("x"), DType::kFloat);
     const Output y = CallActor(root, "far", {x}, {DType::kFloat})[0];

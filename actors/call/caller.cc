@@ -12,9 +12,13 @@ using end_call = caf::atom_constant<caf::atom("end_call")>;
 // actor is there, and after it has gone.
 struct Ending {
   void End() {
-    std::lock_guard<std::mutex> lock(mu);
-    ended = true;
-    if (caller) caf::anon_send(caller, end_call::value);
+    caf::actor now;  // hears of it without the lock
+    {
+      std::lock_guard<std::mutex> lock(mu);
+      ended = true;
+      now = caller;
+    }
+    if (now) caf::anon_send(now, end_call::value);
   }
   // False: the call is to end.
   bool Begin(const caf::actor& actor) {

@@ -20,6 +20,12 @@ absl::Status NameActor(const Runtime& runtime, const std::string& name, const ca
   if (name.empty()) return InvalidArgument("an actor needs a name that is not empty");
   if (!actor) return InvalidArgument("there is no actor that could have the name '", name, "'");
   const Runtime::Impl& impl = *runtime.impl();
+  // Another system of this process would end without waiting for the calls. What is in another
+  // process has a proxy in this system.
+  if (&actor.home_system() != impl.system)
+    return InvalidArgument("actor '", name,
+                           "' lives in another actor system of this process than the runtime; StartRuntimeIn starts a "
+                           "runtime in the program's own");
   const auto named = std::make_shared<NamedActor>(impl.system, name, actor);
   for (const std::shared_ptr<Device>& device : impl.devices)
     TROUPE_RETURN_IF_ERROR(device->containers()->Put({{kContainer, name, named}}, {}));

@@ -5,25 +5,13 @@
 #include <thread>
 #include <utility>
 
-#include "tests/cast/play.h"
+#include "tests/calls/house.h"
 #include "troupe/gradients.h"
-#include "troupe/open_cast.h"
 
 namespace troupe {
 namespace {
 
 using namespace std::chrono_literals;
-
-Tensor Floats(std::initializer_list<float> values) { return Tensor::Vector<float>(values); }
-
-std::vector<float> ValuesOf(const Tensor& t) { return {t.data<float>(), t.data<float>() + t.num_elements()}; }
-
-// Each element with itself.
-Tensor Squared(const Tensor& x) {
-  Tensor y(DType::kFloat, x.shape());
-  for (int64_t i = 0; i < x.num_elements(); ++i) y.data<float>()[i] = x.data<float>()[i] * x.data<float>()[i];
-  return y;
-}
 
 // Of the last call of a Squarer.
 std::atomic<int64_t> step{0};
@@ -37,53 +25,6 @@ caf::actor Squarer(caf::actor_system& system) {
         }};
       },
       0);
-}
-
-// An actor that answers what `f` says.
-caf::actor Answering(caf::actor_system& system, std::function<actor_answer(const actor_call&)> f) {
-  return system.spawn(
-      [](caf::event_based_actor*, std::function<actor_answer(const actor_call&)> answer) -> caf::behavior {
-        return {[answer](const actor_call& c) { return answer(c); }};
-      },
-      std::move(f));
-}
-
-// A runtime in an actor system of the program's; x is a vector of floats.
-struct House {
-  explicit House(int devices = 1) {
-    runtime = StartRuntimeIn(system, {.threads = 2, .cpu_devices = devices}).value();
-    x = ops::Placeholder(root.WithOpName("x"), DType::kFloat);
-  }
-  void Name(const std::string& name, const caf::actor& actor) { TROUPE_REQUIRE_OK(NameActor(*runtime, name, actor)); }
-  absl::Status Run(const Output& y, Tensor* out, int64_t timeout_ms = 0) {
-    if (session == nullptr) {
-      SessionOptions options;
-      options.runtime = runtime;
-      session = NewSession(root, options);
-    } else {
-      TROUPE_RETURN_IF_ERROR(session->Extend(*root.graph()));
-    }
-    std::vector<Tensor> outs;
-    RunOptions options;
-    if (timeout_ms > 0) options.timeout_ms = timeout_ms;
-    const absl::Status s = session->Run(options, {{"x", Floats({1, 2, 3})}}, {y.name()}, {}, &outs, nullptr);
-    if (s.ok()) *out = outs.at(0);
-    return s;
-  }
-  absl::Status Fails(const Output& y, int64_t timeout_ms = 0) {
-    Tensor out;
-    return Run(y, &out, timeout_ms);
-  }
-  caf::actor_system_config config;
-  caf::actor_system system{config};
-  std::shared_ptr<Runtime> runtime;
-  Scope root = Scope::NewRootScope();
-  Output x;
-  std::unique_ptr<Session> session;
-};
-
-bool Says(const absl::Status& s, const std::string& text) {
-  return std::string(s.message()).find(text) != std::string::npos;
 }
 
 BOOST_AUTO_TEST_CASE(edge_1_the_answer_is_the_output) {
@@ -208,6 +149,15 @@ BOOST_AUTO_TEST_CASE(wrong_nodes_and_names_are_refused) {
   BOOST_TEST(absl::IsInvalidArgument(NameActor(*h.runtime, "", Squarer(h.system))));
   BOOST_TEST(absl::IsInvalidArgument(NameActor(*h.runtime, "a", nullptr)));
   BOOST_TEST(absl::IsNotFound(UnnameActor(*h.runtime, "a")));
+  {
+    // Of another actor system of the process.
+    caf::actor_system_config config;
+    caf::actor_system other(config);
+    const caf::actor stranger = Squarer(other);
+    const absl::Status s = NameActor(*h.runtime, "a", stranger);
+    BOOST_TEST((absl::IsInvalidArgument(s) && Says(s, "another actor system of this process")), s);
+    caf::anon_send_exit(stranger, caf::exit_reason::kill);
+  }
   const Output y = CallActor(h.root.WithOpName("call"), "a", {h.x}, {DType::kFloat})[0];
   absl::Status s = h.Fails(y);
   BOOST_TEST(absl::IsFailedPrecondition(s), s);
@@ -285,32 +235,6 @@ BOOST_AUTO_TEST_CASE(edge_4_a_dead_actor) {
   h.Name("a", Squarer(h.system));
   TROUPE_REQUIRE_OK(h.Fails(y));
 }
-
-// An actor that answers when it is told, perhaps twice.
-struct Late {
-  explicit Late(caf::actor_system& system) {
-    actor = system.spawn(
-        [](caf::event_based_actor* self, Late* late) -> caf::behavior {
-          return {[self, late](const actor_call& c) {
-                    auto promise = self->make_response_promise<actor_answer>();
-                    late->promises.push_back(promise);
-                    late->asked.push_back(c.tensors);
-                    return promise;
-                  },
-                  [late](int) {
-                    for (size_t i = 0; i < late->promises.size(); ++i)
-                      late->promises[i].deliver(actor_answer{{}, {Squared(late->asked[i].at(0))}});
-                    late->promises.clear();
-                    late->asked.clear();
-                    return 1;
-                  }};
-        },
-        this);
-  }
-  std::vector<caf::typed_response_promise<actor_answer>> promises;
-  std::vector<std::vector<Tensor>> asked;
-  caf::actor actor;
-};
 
 BOOST_AUTO_TEST_CASE(edges_5_and_8_no_answer_in_time) {
   House h;

@@ -56,6 +56,10 @@ struct Call {
   }
 };
 
+absl::Status Dead(const Call& call, const caf::error& why) {
+  return Unavailable("actor '", call.who->name, "' is dead, or cannot be reached: ", call.who->system->render(why));
+}
+
 // Of what CAF says instead of an answer.
 absl::Status StatusOf(const Call& call, const caf::error& e) {
   const std::string& name = call.who->name;
@@ -66,10 +70,9 @@ absl::Status StatusOf(const Call& call, const caf::error& e) {
     return FailedPrecondition("actor '", name, "' does not take the message actor_call");
   if (e == caf::sec::unexpected_response)
     return FailedPrecondition("actor '", name, "' answered with something else than one actor_answer");
-  const std::string why = call.who->system->render(e);
   if (e.category() == caf::atom("exit") || e == caf::sec::request_receiver_down || e == caf::sec::remote_linking_failed)
-    return Unavailable("actor '", name, "' is dead, or cannot be reached: ", why);
-  return FailedPrecondition("actor '", name, "' refused the call: ", why);
+    return Dead(call, e);
+  return FailedPrecondition("actor '", name, "' refused the call: ", call.who->system->render(e));
 }
 
 class Caller : public caf::event_based_actor {
@@ -80,6 +83,10 @@ class Caller : public caf::event_based_actor {
   // Whatever ends the actor, its step hears of it.
   void on_exit() override { call_->Finish(absl::AbortedError("the actor that made the call was killed")); }
   caf::behavior make_behavior() override {
+    // A request to another process is not answered when its receiver is gone there and that is not
+    // known here yet.
+    set_down_handler([this](const caf::down_msg& down) { Finish(Dead(*call_, down.reason)); });
+    monitor(call_->who->actor);
     request(call_->who->actor, call_->timeout, std::move(call_->message))
         .then(
             [this](actor_answer& answer) {

@@ -40,5 +40,5 @@ troupe_need(spdlog_FOUND libspdlog-dev "spdlog")
 find_package(CLI11 QUIET)
 troupe_need(CLI11_FOUND libcli11-dev "CLI11")
 
-set(TROUPE_PUBLIC_LIBS absl::status absl::statusor absl::span absl::flat_hash_map absl::flat_hash_set absl::inlined_vector absl::hash absl::cord)
+set(TROUPE_PUBLIC_LIBS absl::status absl::statusor absl::span absl::inlined_vector absl::hash absl::cord)
 set(TROUPE_PRIVATE_LIBS protobuf::libprotobuf DNNL::dnnl Eigen3::Eigen CAF::core CAF::io ZLIB::ZLIB PNG::PNG JPEG::JPEG GIF::GIF RE2::RE2 spdlog::spdlog Threads::Threads)

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "graph/core/guarded.h"
+#include "graph/ir/graph_undo.h"
 #include "graph/ir/unknown_ops.h"
 #include "troupe/names.h"
 
@@ -65,7 +66,7 @@ std::vector<DType> OutputsWith(const Node& have, const Node& more) {
 
 absl::Status AddGraph(const Graph& from, Graph* to) {
   std::vector<const Node*> fresh;
-  std::vector<std::pair<Node*, std::vector<DType>>> grown;  // of unknown ops, with their outputs then
+  std::vector<std::pair<Node*, std::vector<DType>>> grown;  // of unknown ops, with their new outputs
   for (const Node* n : from.op_nodes()) {
     Node* const have = to->Find(n->name());
     if (have == nullptr) {
@@ -77,12 +78,11 @@ absl::Status AddGraph(const Graph& from, Graph* to) {
         grown.emplace_back(have, std::move(types));
     }
   }
-  std::vector<Node*> added;
-  const auto add = [&]() -> absl::Status {
-    for (auto& [node, types] : grown) {
-      std::vector<DType> before = node->output_types();
-      to->SetUnknownOutputs(node, std::exchange(types, std::move(before)));
-    }
+  // An exception, too, leaves nothing behind.
+  return Guarded("Extend", [&]() -> absl::Status {
+    GraphUndo undo(to);
+    for (auto& [node, types] : grown) undo.SetUnknownOutputs(node, std::move(types));
+    std::vector<Node*> added;
     for (const Node* n : fresh) {
       TROUPE_ASSIGN_OR_RETURN(Node* const copy, to->CopyNode(*n, n->name()));
       added.push_back(copy);
@@ -99,15 +99,9 @@ absl::Status AddGraph(const Graph& from, Graph* to) {
         }
       }
     }
+    undo.Keep();
     return absl::OkStatus();
-  };
-  // An exception, too, leaves nothing behind.
-  absl::Status s = Guarded("Extend", add);
-  if (!s.ok()) {
-    for (Node* n : added) to->RemoveNode(n);
-    for (auto& [node, types] : grown) to->SetUnknownOutputs(node, std::move(types));
-  }
-  return s;
+  });
 }
 
 }  // namespace troupe

@@ -76,11 +76,13 @@ void PartialRuns::GiveUpAll() {
 void PartialRuns::SweepLocked() {
   constexpr size_t kRemembered = 64;
   for (auto it = runs_.begin(); it != runs_.end();) {
-    const auto each = it++;
-    if (each->second == nullptr || !each->second->over()) continue;
-    absl::Status why = each->second->failure();
-    if (!why.ok()) failed_.emplace_back(each->first, std::move(why));
-    runs_.erase(each);
+    if (it->second == nullptr || !it->second->over()) {
+      ++it;
+      continue;
+    }
+    absl::Status why = it->second->failure();
+    if (!why.ok()) failed_.emplace_back(it->first, std::move(why));
+    it = runs_.erase(it);
   }
   while (failed_.size() > kRemembered) failed_.pop_front();
   sweep_at_ = 2 * runs_.size() + 16;

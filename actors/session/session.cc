@@ -14,6 +14,7 @@
 #include "actors/messages/messages.h"
 #include "actors/session/session_impl.h"
 #include "actors/step/answers.h"
+#include "actors/threads/no_memory.h"
 #include "actors/threads/surely.h"
 #include "graph/core/device_name.h"
 #include "graph/core/guarded.h"
@@ -108,16 +109,17 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(const SessionOptions& o
   spec.abandoned = [weak = std::weak_ptr(impl->master)](const std::string& why) {
     if (const std::shared_ptr<SessionMaster> master = weak.lock()) master->Abandon(why);
   };
-  // Before there is an actor: the news of a worker's death that comes while it asks that worker for
-  // its devices would be told to nobody, and no answer would come.
-  {
-    std::lock_guard<std::mutex> lock(in.mu);
+  caf::actor first;
+  try {
+    // Before there is an actor: the news of a worker's death that comes while it asks that worker
+    // for its devices would be told to nobody, and no answer would come.
+    std::unique_lock<std::mutex> lock(in.mu);
     in.to_session[impl.get()] = [weak = std::weak_ptr(impl->master)](caf::mailbox_element_ptr message) {
       const std::shared_ptr<SessionMaster> master = weak.lock();
       if (master != nullptr) return master->Send(std::move(message));
       SessionMaster::Refuse(*message, absl::CancelledError("the session is gone"));
     };
-    std::lock_guard<std::mutex> steps_lock(in.steps->mu);
+    std::unique_lock<std::mutex> steps_lock(in.steps->mu);
     in.steps->ask[impl.get()] = [weak = std::weak_ptr(impl->master)](const Runtime::Impl::Answered& answered) {
       Runtime::Impl::Questions questions;
       const std::shared_ptr<SessionMaster> master = weak.lock();
@@ -125,12 +127,28 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(const SessionOptions& o
       for (Signature::Asked& a : master->Ask(answered)) questions.push_back(std::move(a.question));
       return questions;
     };
+    steps_lock.unlock();
+    lock.unlock();
+    first = spec.spawn(*in.system, 1);
+    impl->master->Attach(first);
+    in.root->children()->Adopt(std::move(spec), first);
+  } catch (...) {
+    // Nobody knows of a session that could not be made.
+    {
+      std::lock_guard<std::mutex> lock(in.mu);
+      in.to_session.erase(impl.get());
+    }
+    {
+      std::lock_guard<std::mutex> steps_lock(in.steps->mu);
+      in.steps->ask.erase(impl.get());
+    }
+    if (first) StopSurely(*in.system, first);
+    throw;
   }
-  const caf::actor first = spec.spawn(*in.system, 1);
-  impl->master->Attach(first);
-  in.root->children()->Adopt(std::move(spec), first);
   SendSurely(*in.system, in.root->actor(), [&] { return add_child{impl->actor_name()}; });
-  return std::unique_ptr<Session>(new Session(std::move(impl)));
+  std::unique_ptr<Session> session;
+  UntilMemoryAllows([&] { session.reset(new Session(impl)); });
+  return session;
 }
 
 Session::~Session() {

@@ -191,7 +191,7 @@ absl::StatusOr<std::vector<Node*>> CaptureControls(ScopeShared& shared, ControlF
   for (Node* c : outside) {
     ControlFlowContext* in = context;
     while (in != loop) in = in->outer;
-    Node*& stand_in = in->external_controls[c];
+    Node* stand_in = in->external_controls[c];
     if (stand_in == nullptr) {
       NodeOut value{c, 0};
       if (c->num_outputs() == 0) {
@@ -205,6 +205,7 @@ absl::StatusOr<std::vector<Node*>> CaptureControls(ScopeShared& shared, ControlF
       TROUPE_ASSIGN_OR_RETURN(const NodeOut inner, Capture(shared, in, value, who));
       const CaptureFor after{who.name + "/after", who.location, who.device};
       TROUPE_ASSIGN_OR_RETURN(stand_in, AddPrimitive(shared, in, "Identity", after, {inner}, {}, {in->Pivot()}));
+      in->external_controls[c] = stand_in;
     }
     result.push_back(stand_in);
   }

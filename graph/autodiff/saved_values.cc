@@ -192,9 +192,8 @@ NodeOut Backprop::Zeros(NodeOut v, LoopFrame* target, DType dtype) {
     shape = Add(target, "shape", "Const", {},
                 {{"dtype", DType::kInt32}, {"value", Tensor::Vector<int32_t>(absl::MakeConstSpan(dims))}}, gate);
   } else {
-    NodeOut& made = shapes_[v];
-    if (!made.valid()) made = AddForward(at, forward_.GuardOf(v), "saved/shape", "Shape", {v});
-    const NodeOut saved = made;
+    NodeOut saved = shapes_[v];
+    if (!saved.valid()) shapes_[v] = saved = AddForward(at, forward_.GuardOf(v), "saved/shape", "Shape", {v});
     shape = Value(saved, target);
   }
   return Add(target, "zeros", "Fill", {shape, ZeroScalar(target, dtype, gate)});

@@ -4,18 +4,19 @@
 #include <charconv>
 
 #include "graph/core/hash_map.h"
+#include "graph/ir/graph_undo.h"
 
 namespace troupe {
 namespace {
 
 // Of SOURCE and SINK, which are the same in all graphs.
 SharedProperties EndProperties(std::string_view name) {
-  auto* def = new OpDef;
+  auto def = std::make_unique<OpDef>();
   def->name = name;
   SharedProperties p = SharedProperties::Make();
   NodeProperties* own = p.Own();
   own->name = name;
-  own->op = def;
+  own->op = def.release();
   return p;
 }
 const SharedProperties& SourceProperties() {
@@ -54,6 +55,12 @@ absl::Status CheckNodeName(std::string_view name) {
   return absl::OkStatus();
 }
 
+struct Graph::Names {
+  HashIndex nodes;                                                        // by name; entries are ids
+  HashMap<std::string_view, std::unique_ptr<const std::string>> devices;  // that nodes were assigned to
+  HashMap<std::string, int> counters;
+};
+
 Node::Node() : assigned_device_(&NoDevice()) {}
 Node::~Node() = default;
 
@@ -67,7 +74,7 @@ void Node::set_location(SourceLocation l) {
   if (now.file != l.file || now.line != l.line) properties_.Own()->location = l;
 }
 
-Graph::Graph(const OpRegistry* ops) : ops_(ops), last_device_(&NoDevice()) {
+Graph::Graph(const OpRegistry* ops) : ops_(ops), names_(std::make_unique<Names>()), last_device_(&NoDevice()) {
   for (const SharedProperties* p : {&SourceProperties(), &SinkProperties()}) NewNode(*p, HashName((*p)->name));
   AddControlEdge(source(), sink());
 }
@@ -79,49 +86,52 @@ const std::string* Graph::DeviceNamed(std::string_view name) {
   // Nodes that were placed one after the other are mostly on one device.
   if (*last_device_ == name) return last_device_;
   if (name.empty()) return &NoDevice();
-  auto it = device_names_.find(name);
-  if (it == device_names_.end()) {
+  auto it = names_->devices.find(name);
+  if (it == names_->devices.end()) {
     auto kept = std::make_unique<const std::string>(name);
     const std::string_view key = *kept;
-    it = device_names_.try_emplace(key, std::move(kept)).first;
+    it = names_->devices.try_emplace(key, std::move(kept)).first;
   }
   return last_device_ = it->second.get();
 }
 
 Node* Graph::NewNode(SharedProperties properties, uint32_t name_hash) {
+  if (Find(properties->name, name_hash) != nullptr) return nullptr;
+  names_->nodes.Reserve(static_cast<size_t>(num_nodes_) + 1);
   Node* n = &node_store_.Add();
+  try {
+    n->inputs_.resize(properties->input_types.size());
+    nodes_.push_back(n);
+  } catch (...) {
+    node_store_.Pop();
+    throw;
+  }
   n->name_hash_ = name_hash;
   n->properties_ = std::move(properties);
-  // One look-up both checks the name and takes it.
-  if (!by_name_.insert(n).second) {
-    node_store_.Pop();
-    return nullptr;
-  }
-  n->id_ = static_cast<int>(nodes_.size());
+  n->id_ = static_cast<int>(nodes_.size()) - 1;
   n->graph_ = this;
   n->op_ = n->properties_->op;
-  n->inputs_.resize(n->input_types().size());
-  nodes_.push_back(n);
+  names_->nodes.Add(name_hash, static_cast<uint32_t>(n->id_));
   ++num_nodes_;
   ++version_;
   return n;
 }
 
 Edge* Graph::NewEdge(Node* src, int src_output, Node* dst, int dst_input) {
-  Edge* e;
-  if (free_edges_.empty()) {
+  src->out_edges_.reserve(src->out_edges_.size() + 1);  // grows by more than that
+  dst->in_edges_.reserve(dst->in_edges_.size() + 1);
+  Edge* e = free_edges_;
+  if (e == nullptr) {
     e = &edge_store_.Add();
     e->id = static_cast<int>(edge_store_.size()) - 1;
   } else {
-    e = free_edges_.back();
-    free_edges_.pop_back();
+    free_edges_ = e->next_free_;
   }
   e->src = src;
   e->dst = dst;
   e->src_output = src_output;
   e->dst_input = dst_input;
-  e->out_at_ = static_cast<unsigned>(src->out_edges_.size());
-  e->in_at_ = static_cast<unsigned>(dst->in_edges_.size());
+  e->at_ = {static_cast<unsigned>(src->out_edges_.size()), static_cast<unsigned>(dst->in_edges_.size())};
   src->out_edges_.push_back(e);
   dst->in_edges_.push_back(e);
   ++num_edges_;
@@ -132,7 +142,7 @@ Edge* Graph::NewEdge(Node* src, int src_output, Node* dst, int dst_input) {
 absl::StatusOr<Node*> Graph::AddNode(std::string_view name, std::string_view op, AttrMap attrs) {
   if (frozen_) return FailedPrecondition("the graph is frozen: node '", name, "' cannot be added");
   TROUPE_RETURN_IF_ERROR(CheckNodeName(name));
-  if (by_name_.contains(name)) return AlreadyExists("there is already a node named '", name, "'");
+  if (Find(name) != nullptr) return AlreadyExists("there is already a node named '", name, "'");
   const OpDef* def = ops_->Find(op);
   if (def == nullptr) {
     return Annotate(ops_->LookUp(op).status(), StrCat("node '", name, "'"));
@@ -170,13 +180,14 @@ Node* Graph::AddUnknownNode(std::string_view name, std::shared_ptr<const OpDef> 
 }
 
 void Graph::SetUnknownOutputs(Node* node, std::vector<DType> types) {
-  ++version_;
   node->properties_.Own()->output_types = std::move(types);
+  ++version_;
 }
 
 void Graph::Reserve(int nodes) {
-  nodes_.reserve(nodes_.size() + nodes);
-  by_name_.reserve(by_name_.size() + nodes);
+  const size_t all = nodes_.size() + static_cast<size_t>(nodes);
+  if (all > nodes_.capacity()) nodes_.reserve(std::max(all, 2 * nodes_.capacity()));
+  names_->nodes.Reserve(static_cast<size_t>(num_nodes_ + nodes));
 }
 
 absl::StatusOr<Node*> Graph::CopyNode(const Node& other, std::string_view name) {
@@ -187,9 +198,10 @@ absl::StatusOr<Node*> Graph::CopyNode(const Node& other, std::string_view name) 
     p.Own()->name = name;
     hash = HashName(name);
   }
+  const std::string* const device = DeviceNamed(other.assigned_device());
   Node* n = NewNode(std::move(p), hash);
   if (n == nullptr) return AlreadyExists("there is already a node named '", name, "'");
-  n->assigned_device_ = DeviceNamed(other.assigned_device());
+  n->assigned_device_ = device;
   return n;
 }
 
@@ -233,16 +245,17 @@ Edge* Graph::AddControlEdge(Node* src, Node* dst) {
 Edge* Graph::AddControlEdgeUnchecked(Node* src, Node* dst) { return NewEdge(src, kControlSlot, dst, kControlSlot); }
 
 void Graph::RemoveEdge(Edge* e) {
-  const auto drop = [](EdgeList& v, unsigned Edge::*at, unsigned where) {
+  const auto drop = [](EdgeList& v, unsigned Edge::Places::*at, unsigned where) {
     v[where] = v.back();
-    v[where]->*at = where;
+    v[where]->at_.*at = where;
     v.pop_back();
   };
-  drop(e->src->out_edges_, &Edge::out_at_, e->out_at_);
-  drop(e->dst->in_edges_, &Edge::in_at_, e->in_at_);
+  drop(e->src->out_edges_, &Edge::Places::out, e->at_.out);
+  drop(e->dst->in_edges_, &Edge::Places::in, e->at_.in);
   if (e->dst_input >= 0) e->dst->inputs_[e->dst_input] = nullptr;
   e->src = e->dst = nullptr;
-  free_edges_.push_back(e);
+  e->next_free_ = free_edges_;
+  free_edges_ = e;
   --num_edges_;
   ++version_;
 }
@@ -250,29 +263,70 @@ void Graph::RemoveEdge(Edge* e) {
 void Graph::RemoveNode(Node* n) {
   while (!n->in_edges_.empty()) RemoveEdge(n->in_edges_.back());
   while (!n->out_edges_.empty()) RemoveEdge(n->out_edges_.back());
-  by_name_.erase(n);
+  names_->nodes.Remove(n->name_hash_, static_cast<uint32_t>(n->id_));
   nodes_[n->id_] = nullptr;
   if (n->properties_.alone()) n->properties_.Own()->attrs = AttrMap();
   --num_nodes_;
   ++version_;
 }
 
+GraphUndo::GraphUndo(Graph* graph) : graph_(graph), nodes_(graph->nodes_.size()), version_(graph->version_) {}
+
+GraphUndo::~GraphUndo() {
+  if (graph_ == nullptr) return;
+  for (size_t i = graph_->nodes_.size(); i > nodes_; --i) {
+    Node* const n = graph_->nodes_[i - 1];
+    while (!n->in_edges().empty()) graph_->RemoveEdge(n->in_edges().back());
+  }
+  for (; graph_->nodes_.size() > nodes_; --graph_->num_nodes_) {
+    const Node* const n = graph_->nodes_.back();
+    graph_->names_->nodes.Remove(Graph::HashName(n->name()), static_cast<uint32_t>(n->id()));
+    graph_->nodes_.pop_back();
+    graph_->node_store_.Pop();
+  }
+  for (auto& [node, types] : types_) graph_->SetUnknownOutputs(node, std::move(types));  // nobody shares them now
+  if (const auto it = graph_->names_->counters.find(base_); it != graph_->names_->counters.end()) it->second = counter_;
+  graph_->version_ = version_;
+}
+
+std::string GraphUndo::UniqueName(const std::string& base) {
+  const auto it = graph_->names_->counters.find(base);
+  counter_ = it == graph_->names_->counters.end() ? 0 : it->second;
+  base_ = base;
+  return graph_->UniqueName(base);
+}
+
+void GraphUndo::SetUnknownOutputs(Node* node, std::vector<DType> types) {
+  types_.emplace_back(node, node->output_types());
+  try {
+    graph_->SetUnknownOutputs(node, std::move(types));
+  } catch (...) {
+    types_.pop_back();
+    throw;
+  }
+}
+
 absl::Status Graph::UpdateEdge(NodeOut src, Node* dst, int input) {
+  if (src.node != nullptr) src.node->out_edges_.reserve(src.node->out_edges_.size() + 1);
   if (dst->inputs_[input] != nullptr) RemoveEdge(dst->inputs_[input]);
   return AddEdge(src, dst, input).status();
 }
 
-Node* Graph::Find(std::string_view name) const {
-  const auto it = by_name_.find(name);
-  return it == by_name_.end() ? nullptr : *it;
+Node* Graph::Find(std::string_view name) const { return Find(name, HashName(name)); }
+
+Node* Graph::Find(std::string_view name, uint32_t hash) const {
+  const auto same = [&](uint32_t id) { return nodes_[id]->name() == name; };
+  const uint32_t id = names_->nodes.Find(hash, same);
+  return id == HashIndex::kNone ? nullptr : nodes_[id];
 }
 
 std::string Graph::UniqueName(std::string_view base) {
-  if (!by_name_.contains(base)) return std::string(base);
-  int& counter = name_counters_[std::string(base)];
+  if (Find(base) == nullptr) return std::string(base);
+  int& counter = names_->counters[base];
   for (;;) {
-    std::string name = StrCat(base, "_", ++counter);
-    if (!by_name_.contains(name)) return name;
+    std::string name = StrCat(base, "_", counter + 1);
+    ++counter;
+    if (Find(name) == nullptr) return name;
   }
 }
 
@@ -291,14 +345,17 @@ std::vector<Node*> Graph::op_nodes() const {
   return list;
 }
 
-std::vector<std::string>& Graph::collection(std::string_view name) { return collections_[std::string(name)]; }
+std::vector<std::string>& Graph::collection(std::string_view name) {
+  const auto it = collections_.find(name);
+  return it != collections_.end() ? it->second : collections_.try_emplace(std::string(name)).first->second;
+}
 
 std::unique_ptr<Graph> Graph::Clone(std::vector<Node*>* map) const {
   auto copy = std::make_unique<Graph>(ops_);
   std::vector<Node*> to(nodes_.size(), nullptr);
   to[0] = copy->source();
   to[1] = copy->sink();
-  copy->by_name_.reserve(by_name_.size());
+  copy->names_->nodes.Reserve(static_cast<size_t>(num_nodes_));
   for (size_t i = 2; i < nodes_.size(); ++i) {
     if (nodes_[i] != nullptr) to[i] = *copy->CopyNode(*nodes_[i], nodes_[i]->name());
   }

@@ -1,14 +1,16 @@
 // GraphDef -> Graph, all of it or nothing.
 //
 // The whole definition is checked before the graph is touched: names, ops, attrs, edges and their
-// types, versions, cycles. Only then nodes and edges are added, which nothing can make fail any
-// more. Names are looked up once per node and once per input; everything after that works with
-// indices, so that the time is linear in nodes and edges.
+// types, versions, cycles. Only then nodes and edges are added, which nothing but a lack of memory
+// can make fail any more; what was added then is taken back. Names are looked up once per node and
+// once per input; everything after that works with indices, so that the time is linear in nodes and
+// edges.
 #include "graph/ir/import_graph.h"
 
 #include <algorithm>
 
 #include "graph/core/hash_map.h"
+#include "graph/ir/graph_undo.h"
 #include "graph/ir/unknown_ops.h"
 #include "troupe/proto/function.pb.h"
 #include "troupe/proto/graph.pb.h"
@@ -293,8 +295,9 @@ absl::Status GraphImporter::MergeLibrary() {
 
 absl::StatusOr<ImportResult> GraphImporter::Build() {
   std::vector<Node*> nodes(def_.node_size());
+  GraphUndo undo(graph_);
   for (auto& [node, types] : grown_) {
-    if (types != node->output_types()) graph_->SetUnknownOutputs(node, std::move(types));
+    if (types != node->output_types()) undo.SetUnknownOutputs(node, std::move(types));
   }
   graph_->Reserve(def_.node_size());
   for (int i = 0; i < def_.node_size(); ++i) {
@@ -326,6 +329,20 @@ absl::StatusOr<ImportResult> GraphImporter::Build() {
       for (Node* n : roots_wait_for_) graph_->AddControlEdge(n, nodes[i]);
     }
   }
+  ImportResult result;
+  for (const Input& in : returned_)
+    result.return_outputs.push_back({in.existing ? in.existing : nodes[in.node], in.port});
+  if (const auto& bad = def_.versions().bad_consumers(); !bad.empty()) {
+    std::vector<std::string> kept;
+    if (const auto it = graph_->collections().find(kBadConsumers); it != graph_->collections().end()) kept = it->second;
+    for (const int v : bad) {
+      const std::string text = StrCat(v);
+      if (std::find(kept.begin(), kept.end(), text) == kept.end()) kept.push_back(text);
+    }
+    graph_->collection(kBadConsumers) = std::move(kept);
+  }
+  // Nothing takes memory from here on.
+  undo.Keep();
   if (graph_->num_nodes() - 2 == def_.node_size()) {
     graph_->producer = def_.versions().producer();
     graph_->min_consumer = def_.versions().min_consumer();
@@ -333,17 +350,7 @@ absl::StatusOr<ImportResult> GraphImporter::Build() {
     graph_->producer = std::min(graph_->producer, def_.versions().producer());
     graph_->min_consumer = std::max(graph_->min_consumer, def_.versions().min_consumer());
   }
-  if (const auto& bad = def_.versions().bad_consumers(); !bad.empty()) {
-    std::vector<std::string>& kept = graph_->collection(kBadConsumers);
-    for (const int v : bad) {
-      const std::string text = StrCat(v);
-      if (std::find(kept.begin(), kept.end(), text) == kept.end()) kept.push_back(text);
-    }
-  }
   if (library_ != nullptr) graph_->set_library(std::move(library_));
-  ImportResult result;
-  for (const Input& in : returned_)
-    result.return_outputs.push_back({in.existing ? in.existing : nodes[in.node], in.port});
   return result;
 }
 

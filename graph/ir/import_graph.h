@@ -23,7 +23,8 @@ class GraphImporter {
       : def_(def), options_(options), graph_(graph) {}
   // Makes every check. Does not change the graph.
   absl::Status Check();
-  // REQUIRES: Check() was OK, and the graph was not changed since.
+  // Throws when there is no memory; the graph is as it was then. REQUIRES: Check() was OK, and the
+  // graph was not changed since.
   absl::StatusOr<ImportResult> Build();
 
  private:

@@ -1,5 +1,7 @@
 #include "troupe/node_builder.h"
 
+#include "graph/ir/graph_undo.h"
+
 namespace troupe {
 namespace {
 
@@ -138,7 +140,8 @@ absl::StatusOr<Node*> NodeBuilder::Build() {
     if (c->graph() != graph_)
       return address(InvalidArgument("control input '^", c->name(), "' belongs to another graph"));
   }
-  const std::string name = unique_name_ ? graph_->UniqueName(name_) : name_;
+  GraphUndo undo(graph_);
+  const std::string name = unique_name_ ? undo.UniqueName(name_) : name_;
   absl::StatusOr<Node*> node = graph_->AddNode(name, op_, std::move(attrs_));
   if (!node.ok()) return HasAddress(node.status()) || location_.known() ? address(node.status()) : node.status();
   Node* n = *node;
@@ -147,12 +150,10 @@ absl::StatusOr<Node*> NodeBuilder::Build() {
   n->set_location(location_);
   for (size_t i = 0; i < flat.size(); ++i) {
     absl::StatusOr<Edge*> e = graph_->AddEdge(flat[i], n, static_cast<int>(i));
-    if (!e.ok()) {
-      graph_->RemoveNode(n);
-      return address(e.status());
-    }
+    if (!e.ok()) return address(e.status());
   }
   for (Node* c : control_) graph_->AddControlEdge(c, n);
+  undo.Keep();
   return n;
 }
 

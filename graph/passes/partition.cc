@@ -185,7 +185,9 @@ class Partitioner {
       // Of a Switch a value may be dead although the node ran.
       for (int i = 0; i < e.src->num_outputs(); ++i) {
         const auto it = pairs_.find(PairKey{{e.src->id(), i}, to});
-        if (it != pairs_.end()) return pairs_[key] = it->second;
+        if (it == pairs_.end()) continue;
+        Node* const made = it->second;
+        return pairs_[key] = made;
       }
     }
     NodeOut value{copies_[e.src->id()], e.src_output};

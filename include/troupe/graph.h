@@ -13,16 +13,19 @@
 // Thread rule: a Graph is a plain object: many readers or one writer. Graphs that share properties
 // of nodes may be read and written independently. Node and Edge pointers stay valid until the node
 // or edge is removed; references to a node's properties until the node is changed.
+//
+// A function that throws, because there is no memory, has not changed the graph: RemoveEdge and
+// RemoveNode never do; ConnectSourceAndSink can be called again.
 #ifndef TROUPE_GRAPH_H_
 #define TROUPE_GRAPH_H_
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/container/inlined_vector.h"
 #include "troupe/attr_value.h"
 #include "troupe/export.h"
@@ -41,6 +44,7 @@ inline constexpr int kControlSlot = -1;
 inline constexpr int kGraphVersion = 24;  // what we produce: since 24 shape [] of a Placeholder means a scalar
 class Node;
 class Graph;
+class TROUPE_HIDDEN GraphUndo;
 
 struct Edge {
   Node* src;
@@ -54,7 +58,13 @@ struct Edge {
   friend class Graph;
   // Where the edge stands in src's out_edges() and dst's in_edges(): a node may have a million of
   // either.
-  unsigned out_at_, in_at_;
+  struct Places {
+    unsigned out, in;
+  };
+  union {
+    Places at_;
+    Edge* next_free_;  // of an edge that was removed
+  };
 };
 
 // One output of a node: the source of data edges.
@@ -228,8 +238,9 @@ class Graph {
 
   // Named lists of node or tensor names, as in MetaGraphDef ("variables", "trainable_variables",
   // ...).
+  using Collections = std::map<std::string, std::vector<std::string>, std::less<>>;
   std::vector<std::string>& collection(std::string_view name);
-  const absl::flat_hash_map<std::string, std::vector<std::string>>& collections() const { return collections_; }
+  const Collections& collections() const { return collections_; }
 
   // Kept as read; null when there is none.
   const proto::FunctionDefLibrary* library() const { return library_.get(); }
@@ -257,19 +268,10 @@ class Graph {
 
  private:
   friend class Node;
-  // The index of names: nodes, found by their names.
-  struct NameHash {
-    using is_transparent = void;
-    size_t operator()(const Node* n) const { return n->name_hash_; }
-    size_t operator()(std::string_view name) const { return HashName(name); }
-  };
-  struct SameName {
-    using is_transparent = void;
-    bool operator()(const Node* a, const Node* b) const { return a == b || a->name() == b->name(); }
-    bool operator()(const Node* n, std::string_view name) const { return n->name() == name; }
-  };
+  friend class GraphUndo;
+  struct Names;
   static uint32_t HashName(std::string_view name);
-
+  Node* Find(std::string_view name, uint32_t hash) const;
   // Null, and nothing has changed, when there is a node of that name.
   Node* NewNode(SharedProperties properties, uint32_t name_hash);
   const std::string* DeviceNamed(std::string_view name);
@@ -279,14 +281,10 @@ class Graph {
   StableStore<Node> node_store_;
   std::vector<Node*> nodes_;
   StableStore<Edge> edge_store_;
-  std::vector<Edge*> free_edges_;
-  std::vector<Node*> free_nodes_;
-  absl::flat_hash_set<Node*, NameHash, SameName> by_name_;
-  // The names of devices that nodes were assigned to, each once, and the last of them.
-  absl::flat_hash_map<std::string_view, std::unique_ptr<const std::string>> device_names_;
-  const std::string* last_device_;
-  absl::flat_hash_map<std::string, int> name_counters_;
-  absl::flat_hash_map<std::string, std::vector<std::string>> collections_;
+  Edge* free_edges_ = nullptr;
+  std::unique_ptr<Names> names_;
+  const std::string* last_device_;  // the last of the devices that nodes were assigned to
+  Collections collections_;
   std::shared_ptr<const proto::FunctionDefLibrary> library_;
   std::weak_ptr<void> scopes_;
   int num_nodes_ = 0, num_edges_ = 0;

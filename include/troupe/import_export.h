@@ -8,12 +8,13 @@
 #ifndef TROUPE_IMPORT_EXPORT_H_
 #define TROUPE_IMPORT_EXPORT_H_
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "troupe/export.h"
 #include "troupe/graph.h"
 
@@ -34,11 +35,11 @@ namespace TROUPE_EXPORT troupe {
 inline constexpr char kBadConsumers[] = "bad_consumers";
 
 struct ImportOptions {
-  std::string prefix;                                   // put before every name, with '/'
-  absl::flat_hash_map<std::string, NodeOut> input_map;  // "name:0" -> an output of the target graph
-  std::vector<std::string> control_dependencies;        // existing nodes that every imported root waits for
-  std::vector<std::string> return_outputs;              // tensor names looked up after import
-  bool uniquify_names = false;                          // otherwise a taken name is ALREADY_EXISTS
+  std::string prefix;                                     // put before every name, with '/'
+  std::map<std::string, NodeOut, std::less<>> input_map;  // "name:0" -> an output of the target graph
+  std::vector<std::string> control_dependencies;          // existing nodes that every imported root waits for
+  std::vector<std::string> return_outputs;                // tensor names looked up after import
+  bool uniquify_names = false;                            // otherwise a taken name is ALREADY_EXISTS
   std::string default_device;
   // Nodes of ops that do not exist here are kept, and refused when a step needs them: whoever feeds
   // what they would compute, or fetches what does not need them, is not concerned. False: they are
@@ -50,14 +51,13 @@ struct ImportResult {
   std::vector<NodeOut> return_outputs;
 };
 
-// Adds all nodes of `def` to `graph`, or none. Nodes may come in any order; back edges go through
-// NextIteration into Merge.
-// Errors: unknown ops unless they are kept (NOT_FOUND, all of them in one message), bad names,
-// attrs, types, missing inputs, cycles, versions: INVALID_ARGUMENT with the node's name. No input,
-// however damaged, aborts.
-// Without a prefix, an input that `def` lacks may name a node of `graph`, so that one definition
-// can extend another. A constant that a reference input names becomes the variable that freezing
-// made it from. Placeholders of shape [] of producers before version 24 have an unknown shape.
+// Adds all nodes of `def` to `graph`, or none, also when it throws. Nodes may come in any order;
+// back edges go through NextIteration into Merge. Errors: unknown ops unless they are kept
+// (NOT_FOUND, all of them in one message), bad names, attrs, types, missing inputs, cycles,
+// versions: INVALID_ARGUMENT with the node's name. No input, however damaged, aborts. Without a
+// prefix, an input that `def` lacks may name a node of `graph`, so that one definition can extend
+// another. A constant that a reference input names becomes the variable that freezing made it from.
+// Placeholders of shape [] of producers before version 24 have an unknown shape.
 absl::StatusOr<ImportResult> ImportGraphDef(const proto::GraphDef& def, const ImportOptions& options, Graph* graph);
 // Ops of `def` that `ops` does not know, sorted, each once.
 std::vector<std::string> UnknownOps(const proto::GraphDef& def, const OpRegistry& ops);

@@ -44,6 +44,7 @@ class StableStore {
   }
   // Takes the newest object away. REQUIRES: size() > 0.
   void Pop() {
+    if (chunks_.back().used == 0) chunks_.pop_back();  // of an Add that threw
     Chunk& c = chunks_.back();
     std::destroy_at(At(c, --c.used));
     --size_;

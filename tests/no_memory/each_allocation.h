@@ -5,6 +5,7 @@
 #define TROUPE_TESTS_NO_MEMORY_EACH_ALLOCATION_H_
 
 #include <boost/test/unit_test.hpp>
+#include <new>
 
 #include "tests/no_memory/failing.h"
 
@@ -17,6 +18,24 @@ void AtEachAllocation(F trial, long at_most = 100, long dense = 200) {
   long k = 0;
   for (; trial(k); k += k < dense ? 1 : 7) BOOST_REQUIRE(k < at_most);
   BOOST_TEST(k > 0);
+}
+
+// Whether f threw std::bad_alloc because allocation k failed.
+template <class F>
+bool Throws(long k, F f) {
+  bool thrown = false;
+  long failed = 0;
+  {
+    const Failing no_memory(k, 1);
+    try {
+      f();
+    } catch (const std::bad_alloc&) {
+      thrown = true;
+    }
+    failed = Failing::failed();
+  }
+  BOOST_TEST(thrown == (failed > 0));
+  return thrown;
 }
 
 }  // namespace troupe::testing

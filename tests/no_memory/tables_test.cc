@@ -1,6 +1,8 @@
 // Tables that outlive the memory shortage in which somebody put an entry into them: each allocation
 // fails in turn. The table is as before, and takes the entry when there is memory again.
 #include <algorithm>
+#include <map>
+#include <random>
 
 #include "actors/session/partial_runs.h"
 #include "actors/signature/signature.h"
@@ -19,26 +21,9 @@ namespace {
 
 using testing::AtEachAllocation;
 using testing::Failing;
+using testing::Throws;
 
 BOOST_AUTO_TEST_SUITE(tables)
-
-// Whether f threw std::bad_alloc because allocation k failed.
-template <class F>
-bool Throws(long k, F f) {
-  bool thrown = false;
-  long failed = 0;
-  {
-    const Failing no_memory(k, 1);
-    try {
-      f();
-    } catch (const std::bad_alloc&) {
-      thrown = true;
-    }
-    failed = Failing::failed();
-  }
-  BOOST_TEST(thrown == (failed > 0));
-  return thrown;
-}
 
 BOOST_AUTO_TEST_CASE(a_hash_map_is_as_it_was) {
   const std::string long_name = "a name that is too long for the inside of a string, number ";
@@ -53,6 +38,72 @@ BOOST_AUTO_TEST_CASE(a_hash_map_is_as_it_was) {
       return thrown;
     });
   }
+}
+
+// Beside a map of the standard library's, through insertions, of which some find no memory at
+// first, and through erasures.
+BOOST_AUTO_TEST_CASE(a_hash_map_has_what_was_put_into_it) {
+  std::minstd_rand random(7);
+  const auto below = [&](uint32_t n) { return static_cast<uint32_t>(random() % n); };
+  for (const uint32_t keys : {5u, 12u, 300u, 5000u}) {
+    HashMap<std::string, uint32_t> map;
+    std::map<std::string, uint32_t> model;
+    HashSet<uint32_t> set;
+    for (uint32_t i = 0; i < 6 * keys; ++i) {
+      const uint32_t n = below(keys);
+      const std::string key = StrCat("a key that takes memory of its own: ", n);
+      // More goes than comes in every other third.
+      if (below(10) < (i / keys % 2 == 0 ? 7u : 2u)) {
+        const bool is_new = model.try_emplace(key, i).second;
+        const long fails = below(4);
+        bool added = false;
+        if (Throws(fails, [&] { added = map.try_emplace(key, i).second; })) {
+          BOOST_TEST(!map.contains(key));
+          added = map.try_emplace(key, i).second;
+        }
+        BOOST_TEST(added == is_new);
+        set.insert(n);
+      } else {
+        BOOST_TEST(map.erase(key) == model.erase(key));
+        set.erase(n);
+      }
+      BOOST_TEST(map.size() == model.size());
+      BOOST_TEST(set.contains(n) == model.contains(key));
+      const auto it = map.find(key);
+      BOOST_TEST((it != map.end()) == model.contains(key));
+      if (it != map.end()) BOOST_TEST(it->second == model.at(key));
+    }
+    for (const auto& [key, value] : model) BOOST_TEST(map.at(key) == value);
+    BOOST_TEST((std::map<std::string, uint32_t>(map.begin(), map.end()) == model));
+    HashMap<std::string, uint32_t> copy = map;
+    // Each is seen once, whichever of them go.
+    uint32_t seen = 0, gone = 0;
+    for (auto it = copy.begin(); it != copy.end(); ++seen) {
+      if (it->second % 3 == 0) {
+        gone += static_cast<uint32_t>(model.erase(it->first));
+        it = copy.erase(it);
+      } else {
+        ++it;
+      }
+    }
+    BOOST_TEST(seen == map.size());
+    BOOST_TEST(copy.size() + gone == map.size());
+    BOOST_TEST((std::map<std::string, uint32_t>(copy.begin(), copy.end()) == model));
+    for (const auto& [key, value] : model) BOOST_TEST(copy.at(key) == value);
+    copy.clear();
+    BOOST_TEST((copy.empty() && !copy.contains("a") && copy.begin() == copy.end()));
+    copy = map;
+    BOOST_TEST(copy.size() == map.size());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(entries_stand_in_the_order_in_which_they_came) {
+  HashMap<int, int> map;
+  for (int i = 0; i < 1000; ++i) map[(i * 7919) % 1000] = i;
+  int next = 0;
+  for (const auto& [key, value] : map) BOOST_TEST((key == (next * 7919) % 1000 && value == next++));
+  map.erase(0);
+  BOOST_TEST(map.begin()->second == 999);  // the last one took its place
 }
 
 // A supervisor's children on a stage.

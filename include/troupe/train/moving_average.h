@@ -13,11 +13,11 @@
 #ifndef TROUPE_TRAIN_MOVING_AVERAGE_H_
 #define TROUPE_TRAIN_MOVING_AVERAGE_H_
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "troupe/export.h"
 #include "troupe/variable.h"
 
@@ -62,7 +62,7 @@ class ExponentialMovingAverage {
   Variable Zeros(const Scope& scope, const std::string& name, DType dtype, const TensorShape& shape) const;
   double decay_;
   MovingAverageOptions options_;
-  absl::flat_hash_map<std::string, Variable> averages_;  // by the name of the variable or tensor
+  std::map<std::string, Variable, std::less<>> averages_;  // by the name of the variable or tensor
 };
 
 }  // namespace train

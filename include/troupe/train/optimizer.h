@@ -28,10 +28,11 @@
 #ifndef TROUPE_TRAIN_OPTIMIZER_H_
 #define TROUPE_TRAIN_OPTIMIZER_H_
 
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "troupe/export.h"
 #include "troupe/gradients.h"
 #include "troupe/indexed_slices.h"
@@ -94,7 +95,7 @@ class Optimizer {
 
  private:
   std::string name_;
-  absl::flat_hash_map<std::string, Variable> slots_;  // by "<variable>/<slot>"
+  std::map<std::string, Variable, std::less<>> slots_;  // by "<variable>/<slot>"
 };
 
 }  // namespace train

@@ -30,17 +30,18 @@
 //
 // Thread rule: thread safe. No lock is held while messages are sent.
 //
-// Tests of the edges, tests/remote/freight_test.cc:
-//   1, 5     edges_1_to_3_a_big_tensor_travels_in_pieces
+// Tests of the edges, tests/remote/freight_in_test.cc:
 //   2, 3     in_edges_2_and_3_a_note_waits_for_its_step
 //   4        in_edge_4_notes_wait_for_room
 //   6        in_edge_6_what_does_not_fit_ends_its_step_and_nothing_else
-//   7        out_edge_4_a_step_that_ends_frees_both_sides
 //   8        in_edge_5_a_note_for_nobody_is_dropped
+//   11       in_edge_6_what_does_not_fit_ends_its_step_and_nothing_else
+// and tests/remote/freight_test.cc:
+//   1, 5     edges_1_to_3_a_big_tensor_travels_in_pieces
+//   7        out_edge_4_a_step_that_ends_frees_both_sides
 //   9        edge_6_a_process_that_goes_frees_both_sides
 //   9        edges_7_and_9_a_worker_that_dies_frees_both_sides
 //   10       out_edge_4_a_step_that_ends_frees_both_sides
-//   11       in_edge_6_what_does_not_fit_ends_its_step_and_nothing_else
 #ifndef TROUPE_ACTORS_STEP_FREIGHT_IN_H_
 #define TROUPE_ACTORS_STEP_FREIGHT_IN_H_
 

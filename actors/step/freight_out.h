@@ -27,10 +27,11 @@
 // Tests of the edges, tests/remote/freight_test.cc:
 //   1, 2, 3  edges_1_to_3_a_big_tensor_travels_in_pieces
 //   4        out_edge_4_a_step_that_ends_frees_both_sides
-//   5        in_edge_5_a_note_for_nobody_is_dropped
 //   6        edge_6_a_process_that_goes_frees_both_sides
 //   7        edges_7_and_9_a_worker_that_dies_frees_both_sides
 //   8        out_edge_8_what_is_unknown_changes_nothing
+// and tests/remote/freight_in_test.cc:
+//   5        in_edge_5_a_note_for_nobody_is_dropped
 #ifndef TROUPE_ACTORS_STEP_FREIGHT_OUT_H_
 #define TROUPE_ACTORS_STEP_FREIGHT_OUT_H_
 

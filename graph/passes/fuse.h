@@ -1,13 +1,15 @@
 // Fusing: replaces several nodes that one kernel can compute together by one node.
 //
 //   MatMul + BiasAdd (or + a vector) + activation      _FusedMatMul    (TensorFlow's ops and attrs)
-//   Conv2D + BiasAdd + batch normalisation + activation  _FusedConv2D: each of the last three may be
-//                                                      missing, but not both of the first two; the
-//                                                      normalisation is that of inference, float32
+//   Conv2D + BiasAdd + batch normalisation + Add of    _FusedConv2D: each of the last four may be
+//   an image + activation                              missing, but not all before Relu, Relu6 or
+//                                                      Elu; the normalisation is that of inference,
+//                                                      float32; x * sigmoid(x) is an activation, too
 //   the same of DepthwiseConv2dNative                  _FusedDepthwiseConv2dNative
 //   ReluGrad of a Conv2DBackpropInput                  _Conv2DBackpropInputReluGrad
 //   Conv2DBackpropFilter and BiasAddGrad of the same   _Conv2DBackpropFilterBias (float32)
-//   trees of element-wise nodes                        _FusedElementwise
+//   trees of element-wise nodes, sums and means over   _FusedElementwise
+//   the last dimension among them (layer normalisation)
 //
 // Which ops these are is told by their names: each row above is about certain ops, for which one
 // certain kernel was written. An op of another name is left alone, though it may compute the same.

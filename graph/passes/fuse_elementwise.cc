@@ -1,10 +1,14 @@
-// Element-wise nodes whose values nobody else needs, with the one that they all lead to. Shapes are
-// not asked for: inferring them would cost more than all the rest, and the kernel takes whatever
-// comes.
+// Element-wise nodes whose values nobody else needs, with the one that they all lead to. Reductions
+// of rows may stand between them, so that a layer normalisation is one node.
+//
+// Shapes are not asked for where it can be helped: inferring them would cost more than all the
+// rest, and the kernel takes whatever comes.
 #include <algorithm>
+#include <optional>
 
 #include "graph/core/hash_map.h"
 #include "graph/passes/fuse_rewrite.h"
+#include "troupe/shape_inference.h"
 #include "troupe/text.h"
 
 namespace troupe {
@@ -12,6 +16,8 @@ namespace {
 
 // Nodes of a group: more do not help, since a block leaves the registers after each anyway.
 constexpr size_t kMaxNodes = 24;
+
+bool IsReal(DType t) { return t == DType::kFloat || t == DType::kDouble; }
 
 bool IsElementwise(const Node& n) {
   static const auto* kOps = new HashSet<std::string_view>{"Add",          "AddV2",       "Sub",
@@ -26,13 +32,13 @@ bool IsElementwise(const Node& n) {
                                                           "Inv",          "Reciprocal",  "Exp",
                                                           "Log",          "Tanh",        "Sigmoid",
                                                           "Relu",         "Relu6",       "Elu",
-                                                          "Cast"};
+                                                          "Cast",         "Pow",         "Erf",
+                                                          "StopGradient"};
   if (n.num_outputs() != 1 || !kOps->contains(n.op().name)) return false;
-  const auto real = [](DType t) { return t == DType::kFloat || t == DType::kDouble; };
-  const auto fits = [&](DType t) { return real(t) || t == DType::kBool; };
+  const auto fits = [&](DType t) { return IsReal(t) || t == DType::kBool; };
   // A reference is read when its reader runs, so it may be read here; but it is not handed on.
   return fits(n.output_type(0)) && std::all_of(n.input_types().begin(), n.input_types().end(), fits) &&
-         (n.op().name != "Cast" || (n.input_type(0) == DType::kBool && real(n.output_type(0))));
+         (n.op().name != "Cast" || (n.input_type(0) == DType::kBool && IsReal(n.output_type(0))));
 }
 
 class Elementwise {
@@ -48,7 +54,9 @@ class Elementwise {
     for (size_t i = order_.size(); i-- > 0;) {
       TROUPE_RETURN_IF_ERROR(fuser_.wanted());
       Node* root = order_[i];
-      if (!root->IsOp() || grouped_.contains(root) || !IsElementwise(*root)) continue;
+      // A copy alone at the end would only cost a pass.
+      if (!root->IsOp() || grouped_.contains(root) || !IsElementwise(*root) || root->op().name == "StopGradient")
+        continue;
       std::vector<Node*> group = Group(root);
       if (group.size() > 1) groups.push_back(std::move(group));
     }
@@ -75,8 +83,8 @@ class Elementwise {
       for (size_t i = 0; i < group.size(); ++i) {
         for (int k = 0; k < group[i]->num_inputs() && group.size() < kMaxNodes; ++k) {
           Node* from = group[i]->input(k).node;
-          if (from == nullptr || members.contains(from) || grouped_.contains(from) || !IsElementwise(*from) ||
-              !SameDevice(*from, *root) || !only_used_here(from)) {
+          if (from == nullptr || members.contains(from) || grouped_.contains(from) || !SameDevice(*from, *root) ||
+              !only_used_here(from) || !(IsElementwise(*from) || ReducesRows(*from))) {
             continue;
           }
           members.insert(from);
@@ -88,6 +96,33 @@ class Elementwise {
     if (group.size() > 1) grouped_.insert(group.begin(), group.end());
     std::sort(group.begin(), group.end(), [this](const Node* a, const Node* b) { return position_[a] < position_[b]; });
     return group;
+  }
+
+  // Whether `n` is the sum or the mean over the last dimension, which it keeps.
+  bool ReducesRows(const Node& n) {
+    if ((n.op().name != "Mean" && n.op().name != "Sum") || !IsReal(n.output_type(0)) || !IsReal(n.input_type(0)))
+      return false;
+    const auto keeps = n.Attr<bool>("keep_dims");
+    const Node* axes = n.input(1).node;
+    if (!keeps.ok() || !*keeps || axes == nullptr || axes->op().name != "Const") return false;
+    const auto value = axes->Attr<Tensor>("value");
+    if (!value.ok() || value->num_elements() != 1) return false;
+    const int64_t axis = value->dtype() == DType::kInt32   ? value->data<int32_t>()[0]
+                         : value->dtype() == DType::kInt64 ? value->data<int64_t>()[0]
+                                                           : 0;
+    if (axis == -1) return true;
+    if (axis < 0) return false;
+    const PartialTensorShape shape = ShapeOf(n.input(0));
+    return shape.known_rank() && axis == shape.rank() - 1;
+  }
+
+  // Only graphs with such a reduction pay for this. What cannot be inferred is unknown.
+  PartialTensorShape ShapeOf(NodeOut value) {
+    if (!shapes_) {
+      shapes_.emplace(fuser_.graph());
+      (void)shapes_->AddAll();
+    }
+    return shapes_->shape(value);
   }
 
   absl::Status Fuse(const std::vector<Node*>& group) {
@@ -133,6 +168,7 @@ class Elementwise {
   std::vector<Node*> order_;
   HashMap<const Node*, size_t> position_;
   HashSet<const Node*> grouped_;
+  std::optional<ShapeRefiner> shapes_;
 };
 
 }  // namespace

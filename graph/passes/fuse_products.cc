@@ -1,4 +1,5 @@
-// MatMul and convolutions with the bias, the batch normalisation and the activation behind them.
+// MatMul and convolutions with the bias, the batch normalisation, the residual sum and the
+// activation behind them.
 #include <algorithm>
 #include <optional>
 
@@ -64,8 +65,19 @@ class Products {
       if (const AttrValue* epsilon = use->dst->attrs().Find("epsilon")) f.attrs.Set("epsilon", *epsilon);
       use = NextOf(*use->dst);
     }
-    if (ops.empty()) return absl::OkStatus();
-    if (use != nullptr && IsActivation(use->dst->op().name, convolution)) {
+    if (use != nullptr && convolution && AddsImage(*use->dst)) {
+      ops.push_back("Add");
+      f.inputs.push_back(use->dst->input(1 - use->dst_input));
+      f.parts.push_back(use->dst);
+      use = NextOf(*use->dst);
+    }
+    if (Node* gated = convolution ? Gated(*f.parts.back()) : nullptr) {
+      ops.push_back("Swish");
+      f.parts.push_back(gated->input(gated->input(0).node == f.parts.back() ? 1 : 0).node);
+      f.parts.push_back(gated);
+    } else if (ops.empty()) {
+      return absl::OkStatus();
+    } else if (use != nullptr && IsActivation(use->dst->op().name, convolution)) {
       ops.push_back(use->dst->op().name);
       f.parts.push_back(use->dst);
       if (const AttrValue* alpha = use->dst->attrs().Find("alpha")) f.attrs.Set("leakyrelu_alpha", *alpha);
@@ -76,7 +88,9 @@ class Products {
     f.attrs.Set("fused_ops", std::move(ops));
     if (!fuser_.HasKernel(f.op, f.attrs, *product)) return absl::OkStatus();
     f.outputs = {{f.parts.back(), 0}};
-    return fuser_.Replace(std::move(f)).status();
+    TROUPE_ASSIGN_OR_RETURN(const Node* fused, fuser_.Replace(std::move(f)));
+    if (shapes_) (void)shapes_->AddNode(fused);
+    return absl::OkStatus();
   }
 
   // The one edge out of n's first output, when a fused node may take the value's place; else null.
@@ -105,6 +119,44 @@ class Products {
     return training.ok() && !*training && format.ok() && of_norm.ok() && *format == *of_norm;
   }
 
+  // True when `add` adds an image of the same size, as far as sizes are known.
+  bool AddsImage(const Node& add) {
+    const std::string& op = add.op().name;
+    if ((op != "Add" && op != "AddV2") || add.input(0) == add.input(1)) return false;
+    const PartialTensorShape a = ShapeOf(add.input(0)), b = ShapeOf(add.input(1));
+    if (!a.known_rank() || !b.known_rank() || a.rank() != 4 || b.rank() != 4) return false;
+    for (int i = 0; i < 4; ++i) {
+      if (a.dim(i) != b.dim(i)) return false;
+    }
+    return true;
+  }
+
+  // The Mul of x * sigmoid(x) for the first output x of `n`, when nothing else needs x or the
+  // sigmoid; else null.
+  static Node* Gated(const Node& n) {
+    if (n.output_type(0) != DType::kFloat) return nullptr;
+    Node *gate = nullptr, *product = nullptr;
+    for (const Edge* e : n.out_edges()) {
+      if (!e->dst->IsOp()) continue;
+      if (e->IsControl() || e->src_output != 0 || !SameDevice(n, *e->dst)) return nullptr;
+      Node*& which = e->dst->op().name == "Sigmoid" ? gate : product;
+      if (which != nullptr) return nullptr;
+      which = e->dst;
+    }
+    if (gate == nullptr || product == nullptr || product->op().name != "Mul") return nullptr;
+    const Edge* use = OnlyUse(*gate);
+    return use != nullptr && use->dst == product ? product : nullptr;
+  }
+
+  // Only graphs that ask pay for this. What cannot be inferred is unknown, and is left alone.
+  PartialTensorShape ShapeOf(NodeOut value) {
+    if (!shapes_) {
+      shapes_.emplace(fuser_.graph());
+      (void)shapes_->AddAll();
+    }
+    return shapes_->shape(value);
+  }
+
   // True when `add` adds a vector to the last dimension of its input `i`, the product.
   bool AddsVector(const Node& product, const Node& add, int i, bool convolution) {
     const std::string& op = add.op().name;
@@ -115,13 +167,7 @@ class Products {
       return format.ok() && *format == (of_add.ok() ? *of_add : std::string("NHWC"));
     }
     if (convolution || (op != "Add" && op != "AddV2") || add.input(0) == add.input(1)) return false;
-    if (!shapes_) {
-      // Only graphs with such an Add pay for this. What cannot be inferred is unknown, and is left
-      // alone.
-      shapes_.emplace(fuser_.graph());
-      (void)shapes_->AddAll();
-    }
-    const PartialTensorShape c = shapes_->shape({const_cast<Node*>(&product), 0}), v = shapes_->shape(add.input(1 - i));
+    const PartialTensorShape c = ShapeOf({const_cast<Node*>(&product), 0}), v = ShapeOf(add.input(1 - i));
     return c.known_rank() && c.rank() == 2 && c.dim(1) > 0 && v.known_rank() && v.rank() == 1 && v.dim(0) == c.dim(1);
   }
 

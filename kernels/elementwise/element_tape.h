@@ -12,7 +12,7 @@
 
 #include <vector>
 
-#include "kernels/elementwise/bare_loops.h"
+#include "kernels/elementwise/tape_ops.h"
 
 namespace troupe::math {
 
@@ -20,7 +20,7 @@ class ElementTape {
  public:
   // `body`: _Arg nodes and element-wise ones, the last of which gives the result; `kernels` are
   // those of the others in the body's topological order. False when some node has no loop that
-  // could run by itself.
+  // could run by itself, or is a reduction.
   bool Compile(const std::vector<Node*>& body, const std::vector<PreparedKernel>& kernels);
   // True when Run may be called for arguments of these ranks and shapes: each is a scalar, or has
   // the shape of the result, *shape.
@@ -30,34 +30,12 @@ class ElementTape {
   void Run(ComputeThreads* threads, const Tensor* args, int64_t n, void* out) const;
 
  private:
-  struct Operand {
-    bool is_arg = false;
-    int index = 0;  // of the argument, or of the step that computes it
-  };
-  struct Op {
-    BareLoops loops;
-    // Functions with a parameter that no other family has: (x, y, n, alpha), and (dy, x, dx, n,
-    // alpha).
-    void (*activation)(const void*, void*, int64_t, float) = nullptr;
-    void (*activation_grad)(const void*, const void*, void*, int64_t, float) = nullptr;
-    int num_inputs = 1;
-    Operand in[2];
-    int in_size[2] = {}, out_size = 0;
-    int reg = 0;  // where the result of a block goes; -1: to the output
-    bool same_shape = false;
-    double cost = 0.25;
-  };
-  bool LoopOf(const Node& node, const PreparedKernel& kernel, Op* op) const;
-  void AssignRegisters();
   // By step: its result is a scalar, given which arguments are.
   void FindScalars(const Tensor* args, bool* scalar) const;
-  static void RunOp(const Op& op, const void* const* in, const bool* scalar, void* out, int64_t n);
 
-  std::vector<Op> ops_;
-  int num_args_ = 0, num_registers_ = 0;
+  TapeOps tape_;
   int64_t block_ = 0;  // elements that go through the tape at once
   size_t register_bytes_ = 0;
-  double cost_ = 0;  // nanoseconds an element
 };
 
 }  // namespace troupe::math

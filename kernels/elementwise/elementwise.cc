@@ -275,7 +275,7 @@ absl::StatusOr<PreparedKernel> MakeBinary(KernelInit& init, const BinaryTable& t
   s.in = SmallFloat(s.in_type);
   s.out = SmallFloat(s.out_type);
   s.loops = table[s.in.widen != nullptr ? DType::kFloat : s.in_type];
-  s.check = check;
+  s.check = IsInteger(s.in_type) ? check : nullptr;
   s.shapes = shapes;
   s.small_n = SmallCount(s.in.widen != nullptr, s.loops.cost);
   if (s.loops.vv == nullptr) return Unimplemented(init.node().op().name, " has no kernel for ", Name(s.in_type));

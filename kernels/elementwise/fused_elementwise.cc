@@ -1,8 +1,10 @@
-// _FusedElementwise: a few element-wise nodes in one. Made by the pass that fuses nodes.
+// _FusedElementwise: a few element-wise nodes, and reductions of rows among them, in one. Made by
+// the pass that fuses nodes.
 #include <algorithm>
 
-#include "graph/core/hash_map.h"
+#include "absl/container/inlined_vector.h"
 #include "kernels/elementwise/element_tape.h"
+#include "kernels/elementwise/row_tape.h"
 #include "kernels/run_kernel.h"
 #include "troupe/kernel.h"
 #include "troupe/op_def.h"
@@ -19,8 +21,13 @@ TROUPE_OP("_FusedElementwise")
     .Attr("T: type")
     .Attr("body: string")
     .Shape([](InferenceContext& c) -> absl::Status {
-      PartialTensorShape shape = c.input(0);
-      for (int i = 1; i < c.num_inputs(); ++i) {
+      PartialTensorShape shape({});
+      for (int i = 0; i < c.num_inputs(); ++i) {
+        // Axes: something is reduced, and which argument's shape the result has is not known here.
+        if (const DType t = c.input_type(i); t == DType::kInt32 || t == DType::kInt64) {
+          c.set_output(0, PartialTensorShape());
+          return absl::OkStatus();
+        }
         TROUPE_ASSIGN_OR_RETURN(shape, BroadcastPartialShapes(shape, c.input(i)));
       }
       c.set_output(0, std::move(shape));
@@ -28,9 +35,9 @@ TROUPE_OP("_FusedElementwise")
     })
     .NotDifferentiable("gradients are built before nodes are fused")
     .Doc(
-        "What the graph in body computes from args, which are its _Arg nodes. Its nodes are element-wise, and the last "
-        "one's value is the output. body is a "
-        "graph in text form, with the nodes' own names.");
+        "What the graph in body computes from args, which are its _Arg nodes. Its nodes are element-wise, or are Sum "
+        "and Mean over the last dimension, which is kept; the last one's value is the output. body is a graph in text "
+        "form, with the nodes' own names.");
 
 class FusedElementwiseKernel {
  public:
@@ -39,24 +46,15 @@ class FusedElementwiseKernel {
   }
 
   absl::Status Compute(KernelContext& ctx) {
-    TensorShape shape;
     // The inputs lie one behind the other.
-    if (!has_tape_ || !tape_.Fits(&ctx.input(0), &shape)) return OneByOne(ctx);
-    int reuse = -1;
-    for (int i = 0; i < ctx.num_inputs(); ++i) {
-      const Tensor& in = ctx.input(i);
-      if (reuse < 0 && in.rank() > 0 && in.dtype() == ctx.output_type(0) && in.BufferUnique()) reuse = i;
+    const Tensor* args = &ctx.input(0);
+    if (TensorShape shape; has_tape_ && tape_.Fits(args, &shape)) {
+      TROUPE_ASSIGN_OR_RETURN(Tensor * out, OutputOf(ctx, shape));
+      if (out->num_elements() > 0) tape_.Run(ctx.threads(), args, out->num_elements(), out->raw());
+      return absl::OkStatus();
     }
-    if (reuse >= 0) {
-      // Shares the buffer with the input: a block of the output is written when that block of the
-      // inputs has been read.
-      ctx.set_output(0, ctx.input(reuse));
-    } else {
-      TROUPE_RETURN_IF_ERROR(ctx.AllocateOutput(0, shape).status());
-    }
-    Tensor* out = ctx.output(0);
-    if (out->num_elements() > 0) tape_.Run(ctx.threads(), &ctx.input(0), out->num_elements(), out->raw());
-    return absl::OkStatus();
+    if (math::RowPlan plan; has_rows_ && rows_.Plan(args, *ctx.threads(), &plan)) return RunRows(ctx, plan);
+    return OneByOne(ctx);
   }
 
  private:
@@ -81,42 +79,80 @@ class FusedElementwiseKernel {
       if (kernel.compute == nullptr) return InvalidArgument("node '", n->name(), "' of the body is not element-wise");
       kernels_.push_back(std::move(kernel));
       described_.push_back(DescribeNode(*n, init.device()));
+      operands_.push_back(OperandsOf(*n));
       steps_.push_back(n);
     }
     if (kernels_.empty() || num_args != init.num_inputs() || steps_.back()->output_type(0) != init.output_type(0)) {
       return InvalidArgument("the body does not fit the node");
     }
     has_tape_ = tape_.Compile(nodes, kernels_);
+    has_rows_ = rows_.Compile(nodes, kernels_);
     return absl::OkStatus();
   }
 
-  // Shapes that broadcast, shapes that do not fit, types without loops: as if the nodes stood
-  // alone.
-  absl::Status OneByOne(KernelContext& ctx) {
-    HashMap<const Node*, Tensor> values;
-    std::vector<Tensor> in;
-    for (size_t i = 0; i < steps_.size(); ++i) {
-      const Node& n = *steps_[i];
-      Tensor out;
-      in.clear();
-      for (int k = 0; k < n.num_inputs(); ++k) {
-        const Node* from = n.input(k).node;
-        if (from->op().Has(OpTrait::kArgument)) {
-          in.push_back(ctx.input(static_cast<int>(*from->Attr<int64_t>("index"))));
-        } else if (NumUses(*from) == 1) {
-          in.push_back(std::move(values[from]));  // so that its buffer may be reused
-        } else {
-          in.push_back(values[from]);
-        }
-      }
-      KernelContext here(&described_[i], in.data(), &out, ctx.step(), ctx.exchange());
-      here.set_state(kernels_[i].state.get());
-      TROUPE_RETURN_IF_ERROR(WithAddress(kernels_[i].compute(here), described_[i].name, described_[i].op,
-                                         ctx.device()->name(), ctx.node().location));
-      values[&n] = std::move(out);
+  // Output 0, in the buffer of an argument that nobody else needs: a piece of the output is written
+  // when that piece of the inputs has been read.
+  static absl::StatusOr<Tensor*> OutputOf(KernelContext& ctx, const TensorShape& shape) {
+    for (int i = 0; i < ctx.num_inputs(); ++i) {
+      const Tensor& in = ctx.input(i);
+      if (in.rank() == 0 || in.dtype() != ctx.output_type(0) || !in.HasShape(shape) || !in.BufferUnique()) continue;
+      ctx.set_output(0, in);
+      return ctx.output(0);
     }
-    ctx.set_output(0, std::move(values[steps_.back()]));
+    return ctx.AllocateOutput(0, shape);
+  }
+
+  absl::Status RunRows(KernelContext& ctx, const math::RowPlan& plan) {
+    absl::InlinedVector<Tensor, 8> values(plan.early == 0 ? 0 : steps_.size());
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      if (plan.Early(i)) TROUPE_RETURN_IF_ERROR(RunStep(ctx, i, absl::MakeSpan(values)));
+    }
+    TROUPE_ASSIGN_OR_RETURN(Tensor * out, OutputOf(ctx, plan.shape));
+    rows_.Run(ctx.threads(), plan, &ctx.input(0), values.data(), out->raw());
     return absl::OkStatus();
+  }
+
+  // Shapes that do not fit, types without loops, too few elements: as if the nodes stood alone.
+  absl::Status OneByOne(KernelContext& ctx) {
+    absl::InlinedVector<Tensor, 8> values(steps_.size());
+    for (size_t i = 0; i < steps_.size(); ++i) TROUPE_RETURN_IF_ERROR(RunStep(ctx, i, absl::MakeSpan(values)));
+    ctx.set_output(0, std::move(values.back()));
+    return absl::OkStatus();
+  }
+
+  // Computes values[i] by the node's own kernel.
+  absl::Status RunStep(KernelContext& ctx, size_t i, absl::Span<Tensor> values) {
+    absl::InlinedVector<Tensor, 2> in;
+    for (const Operand& o : operands_[i]) {
+      if (o.is_arg) {
+        in.push_back(ctx.input(o.index));
+      } else if (o.is_only_use) {
+        in.push_back(std::move(values[o.index]));  // so that its buffer may be reused
+      } else {
+        in.push_back(values[o.index]);
+      }
+    }
+    KernelContext here(&described_[i], in.data(), &values[i], ctx.step(), ctx.exchange());
+    here.set_state(kernels_[i].state.get());
+    return WithAddress(kernels_[i].compute(here), described_[i].name, described_[i].op, ctx.device()->name(),
+                       ctx.node().location);
+  }
+
+  struct Operand {
+    bool is_arg;
+    int index;  // of the argument, or of the step that computes it
+    bool is_only_use;
+  };
+  std::vector<Operand> OperandsOf(const Node& n) const {
+    std::vector<Operand> operands;
+    for (int k = 0; k < n.num_inputs(); ++k) {
+      const Node* from = n.input(k).node;
+      const bool is_arg = from->op().Has(OpTrait::kArgument);
+      const auto index = is_arg ? static_cast<int>(from->Attr<int64_t>("index").value_or(0))
+                                : static_cast<int>(std::find(steps_.begin(), steps_.end(), from) - steps_.begin());
+      operands.push_back({is_arg, index, !is_arg && NumUses(*from) == 1});
+    }
+    return operands;
   }
   static size_t NumUses(const Node& n) {
     return static_cast<size_t>(
@@ -127,8 +163,10 @@ class FusedElementwiseKernel {
   std::vector<const Node*> steps_;
   std::vector<PreparedKernel> kernels_;
   std::vector<KernelNode> described_;
+  std::vector<std::vector<Operand>> operands_;  // by step and input
   math::ElementTape tape_;
-  bool has_tape_ = false;
+  math::RowTape rows_;
+  bool has_tape_ = false, has_rows_ = false;
 };
 
 TROUPE_KERNEL("_FusedElementwise").Device("CPU").Class<FusedElementwiseKernel>();

@@ -37,7 +37,8 @@ AttrMap ConvAttrs(GradientContext& g);
 struct ConvFusion {
   Tensor bias;  // forward: [output channels]
   ConvActivation activation = ConvActivation::kNone;
-  const ChannelNorm* norm = nullptr;  // forward, in float32: between the two, for the output channels
+  const ChannelNorm* norm = nullptr;  // forward, in float32: behind the bias, for the output channels
+  Tensor addend;                      // forward: behind that, the shape of the output
   Tensor relu_output;                 // backward input: the shape of the input
   bool bias_gradient = false;         // backward filter: output 1 becomes the gradient [output channels]
 };
@@ -49,6 +50,8 @@ class ConvKernel {
   ConvKernel(KernelInit& init, ConvPass pass, bool depthwise);
   absl::Status Compute(KernelContext& ctx) { return Compute(ctx, {}); }
   absl::Status Compute(KernelContext& ctx, const ConvFusion& fusion);
+  // Of the forward pass; what Compute says when the inputs do not fit.
+  absl::StatusOr<TensorShape> OutputShape(const KernelContext& ctx) const;
 
  private:
   struct Problem;  // what the inputs of a node ask for
@@ -93,6 +96,7 @@ class FusedConvKernel {
   absl::Status Run(KernelContext& ctx, const ConvFusion& fusion, std::string_view op) {
     return replaced_.At(conv_.Compute(ctx, fusion), op, ctx.node());
   }
+  absl::StatusOr<TensorShape> OutputShape(const KernelContext& ctx) const { return conv_.OutputShape(ctx); }
   const ReplacedNodes& replaced() const { return replaced_; }
 
  private:

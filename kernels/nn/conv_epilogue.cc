@@ -6,6 +6,7 @@
 
 #include "kernels/common/isa.h"
 #include "kernels/elementwise/activation_loops.h"
+#include "kernels/elementwise/hot_table.h"
 #include "kernels/nn/batch_norm_loops.h"
 #include "kernels/nn/bias_loops.h"
 
@@ -18,6 +19,8 @@ namespace {
 
 // Pixels whose float32 gradients are summed before they go to the float64 sum.
 constexpr int64_t kRun = 256;
+// Outputs that pass through all of an epilogue at once: they stay in the first-level cache.
+constexpr int64_t kNear = 4096;
 
 template <class T>
 constexpr int kTypeIndex = std::is_same_v<T, float>    ? 0
@@ -34,27 +37,65 @@ const BiasLoops<T>& BiasLoopsOf() {
     return PickBias().u32;
 }
 
+template <class T>
+void AddTo(const T* addend, T* out, int64_t n) {
+  if constexpr (std::is_floating_point_v<T>) {
+    const int type = static_cast<int>(std::is_same_v<T, float> ? math::HotType::kFloat : math::HotType::kDouble);
+    math::Hot().binary[static_cast<int>(math::HotBinary::kAdd)][type].vv(out, addend, out, n);
+  } else {
+    for (int64_t i = 0; i < n; ++i) out[i] += addend[i];
+  }
+}
+
+// x * sigmoid(x), by the loops of the two ops.
+void Swish(float* x, int64_t n) {
+  constexpr int kFloat = static_cast<int>(math::HotType::kFloat);
+  constexpr int64_t kBlock = 512;
+  const math::HotLoops& hot = math::Hot();
+  float gate[kBlock];
+  for (int64_t i = 0; i < n; i += kBlock) {
+    const int64_t m = std::min(kBlock, n - i);
+    hot.unary[static_cast<int>(math::HotUnary::kSigmoid)][kFloat].v(x + i, gate, m);
+    hot.binary[static_cast<int>(math::HotBinary::kMul)][kFloat].vv(x + i, gate, x + i, m);
+  }
+}
+
+template <class T>
+void Activate(ConvActivation activation, T* x, int64_t n) {
+  if (activation == ConvActivation::kNone) return;
+  if constexpr (std::is_same_v<T, float>) {
+    if (activation == ConvActivation::kSwish) return Swish(x, n);
+  }
+  const Activation f = activation == ConvActivation::kRelu    ? Activation::kRelu
+                       : activation == ConvActivation::kRelu6 ? Activation::kRelu6
+                                                              : Activation::kElu;
+  if (const auto run = PickActivations().forward[static_cast<int>(f)][kTypeIndex<T>]) run(x, x, n, 0);
+}
+
 }  // namespace
 
 template <class T>
 void FinishForward(const ConvEpilogue<T>& e, int64_t pixels, int64_t channels, T* output) {
+  if (e.bias == nullptr && !e.HasBehind()) return;
+  const int64_t step = std::max<int64_t>(1, kNear / std::max<int64_t>(1, channels));
+  std::vector<T> pattern;
   if (e.bias != nullptr) {
     // Repeated, so that few channels fill vectors.
     const int64_t copies = std::clamp<int64_t>(256 / std::max<int64_t>(1, channels), 1, std::max<int64_t>(1, pixels));
-    std::vector<T> pattern(copies * channels);
+    pattern.resize(copies * channels);
     for (int64_t i = 0; i < copies; ++i) std::copy_n(e.bias, channels, pattern.data() + i * channels);
-    BiasLoopsOf<T>().add(output, pattern.data(), output, pixels * channels, copies * channels);
   }
-  if constexpr (std::is_same_v<T, float>) {
-    if (e.norm != nullptr)
-      PickBatchNorm().scale(output, e.norm->mean, e.norm->factor, e.norm->offset, output, pixels, channels);
+  for (int64_t p = 0; p < pixels; p += step) {
+    const int64_t some = std::min(step, pixels - p), n = some * channels;
+    T* const out = output + p * channels;
+    if (e.bias != nullptr) BiasLoopsOf<T>().add(out, pattern.data(), out, n, static_cast<int64_t>(pattern.size()));
+    if constexpr (std::is_same_v<T, float>) {
+      if (e.norm != nullptr)
+        PickBatchNorm().scale(out, e.norm->mean, e.norm->factor, e.norm->offset, out, some, channels);
+    }
+    if (e.addend != nullptr) AddTo(e.addend + p * channels, out, n);
+    Activate(e.activation, out, n);
   }
-  if (e.activation == ConvActivation::kNone) return;
-  const Activation f = e.activation == ConvActivation::kRelu    ? Activation::kRelu
-                       : e.activation == ConvActivation::kRelu6 ? Activation::kRelu6
-                                                                : Activation::kElu;
-  if (const auto run = PickActivations().forward[static_cast<int>(f)][kTypeIndex<T>])
-    run(output, output, pixels * channels, 0);
 }
 
 template <class T>

@@ -106,6 +106,7 @@ struct ConvKernel::Part {
     if (pass != ConvPass::kForward) part.b += to;
     if (pass != ConvPass::kBackwardFilter) part.out += pass == ConvPass::kForward ? to : in;
     if (epilogue.relu_output != nullptr) part.epilogue.relu_output += in;
+    if (pass == ConvPass::kForward) part.epilogue = part.epilogue.From(to);
     return part;
   }
 
@@ -116,6 +117,7 @@ struct ConvKernel::Part {
     part.shape = shape.Rows(begin, limit, &first);
     part.a += first * shape.w * shape.c;
     part.out += begin * shape.ow * shape.oc;
+    part.epilogue = part.epilogue.From(begin * shape.ow * shape.oc);
     return part;
   }
 };
@@ -182,9 +184,9 @@ void ConvKernel::RunHalves(const Part<float>& whole, int64_t begin, int64_t end)
     const Part<float> p = whole.Images(pass_, from * kConvTogether, std::min(to * kConvTogether, whole.shape.n));
     DirectConv(pass_, p.shape, p.a, p.b, p.out, p.epilogue.Inside(), some);
     const int64_t row = p.shape.ow * p.shape.oc;
-    for (int64_t i = 0; i < p.shape.n && p.epilogue.norm != nullptr; ++i) {
-      FinishForward(p.epilogue.Behind(), (some.end - some.begin) * p.shape.ow, p.shape.oc,
-                    p.out + (i * p.shape.oh + some.begin) * row);
+    for (int64_t i = 0; i < p.shape.n && p.epilogue.HasOutside(); ++i) {
+      const int64_t at = (i * p.shape.oh + some.begin) * row;
+      FinishForward(p.epilogue.Behind().From(at), (some.end - some.begin) * p.shape.ow, p.shape.oc, p.out + at);
     }
   };
   if (begin % 2 != 0) run(begin / 2, begin / 2 + 1, {rows / 2, rows});
@@ -203,7 +205,7 @@ void ConvKernel::RunDirect(const Part<float>& whole, int64_t begin, int64_t end)
 void ConvKernel::RunPointwise(const Part<float>& whole, int64_t begin, int64_t end) {
   const Part<float> p = whole.Images(pass_, begin, end);
   PointwiseConv(pass_, p.shape, p.a, p.b, p.out, p.epilogue.Inside());
-  if (p.epilogue.norm != nullptr)
+  if (p.epilogue.HasOutside())
     FinishForward(p.epilogue.Behind(), p.shape.n * p.shape.oh * p.shape.ow, p.shape.oc, p.out);
 }
 
@@ -296,11 +298,20 @@ absl::StatusOr<ConvKernel::Problem> ConvKernel::Read(const KernelContext& ctx, c
     return InvalidArgument("bias has shape ", fusion.bias.shape().DebugString(), ", but the convolution has ",
                            p.sizes.oc, " output channels");
   }
+  if (fusion.addend.valid() && !fusion.addend.HasShape(p.output)) {
+    return InvalidArgument("the addend has shape ", fusion.addend.shape().DebugString(), ", but the convolution ",
+                           p.output.DebugString());
+  }
   if (fusion.relu_output.valid() && !fusion.relu_output.HasShape(p.input)) {
     return InvalidArgument("the output of Relu has shape ", fusion.relu_output.shape().DebugString(),
                            ", but the input ", p.input.DebugString());
   }
   return p;
+}
+
+absl::StatusOr<TensorShape> ConvKernel::OutputShape(const KernelContext& ctx) const {
+  TROUPE_ASSIGN_OR_RETURN(Problem problem, Read(ctx, {}));
+  return std::move(problem.output);
 }
 
 absl::Status ConvKernel::Compute(KernelContext& ctx, const ConvFusion& fusion) {
@@ -325,7 +336,8 @@ absl::Status ConvKernel::Compute(KernelContext& ctx, const ConvFusion& fusion) {
   const Tensor a = pass_ == ConvPass::kBackwardInput ? Widened(ctx, ctx.input(1)) : image(ctx.input(0));
   const Tensor b = pass_ == ConvPass::kForward ? Widened(ctx, ctx.input(1)) : image(ctx.input(2));
   const Tensor bias = fusion.bias.valid() ? Widened(ctx, fusion.bias) : Tensor(),
-               relu_output = fusion.relu_output.valid() ? image(fusion.relu_output) : Tensor();
+               relu_output = fusion.relu_output.valid() ? image(fusion.relu_output) : Tensor(),
+               addend = fusion.addend.valid() ? image(fusion.addend) : Tensor();
   const bool swap = attrs_.channels_first && pass_ != ConvPass::kBackwardFilter;
   Tensor result = *out;
   if (swap || small) {
@@ -340,7 +352,8 @@ absl::Status ConvKernel::Compute(KernelContext& ctx, const ConvFusion& fusion) {
     auto data = [](const Tensor& t) {
       return t.valid() && t.num_elements() > 0 ? static_cast<T*>(const_cast<void*>(t.raw())) : nullptr;
     };
-    const ConvEpilogue<T> e = {data(bias), fusion.activation, data(relu_output), data(bias_gradient), fusion.norm};
+    const ConvEpilogue<T> e = {data(bias),          fusion.activation, data(relu_output),
+                               data(bias_gradient), fusion.norm,       data(addend)};
     if (s.work() > 0) return Run<T>(ctx.threads(), {s, data(a), data(b), data(result), e});
     // No images or no channels: sums of nothing.
     if (result.num_elements() > 0) std::memset(result.raw(), 0, result.bytes());

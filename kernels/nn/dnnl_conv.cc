@@ -248,8 +248,8 @@ bool DnnlConv::Run(const ConvShape& shape, const float* a, const float* b, float
       if (constant_filter_ && plan->reorder) UseKeptFilter(plan.get(), pass_ == ConvPass::kForward ? b : a);
       plan->Execute(pass_, a, b, out, epilogue, true);
       for (int64_t n = some.n; n < shape.n; n += some.n)
-        plan->Execute(pass_, a + n / some.n * some.input_size(), b, out + n * some.oh * some.ow * some.oc, epilogue,
-                      false);
+        plan->Execute(pass_, a + n / some.n * some.input_size(), b, out + n * some.oh * some.ow * some.oc,
+                      epilogue.From(n * some.oh * some.ow * some.oc), false);
     } catch (const dnnl::error&) {
       ok = false;
     }

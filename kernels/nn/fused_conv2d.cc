@@ -1,11 +1,12 @@
 // _FusedConv2D, _FusedDepthwiseConv2dNative: a convolution with the bias, the batch normalisation
-// of inference and the activation behind it. Made by the pass that fuses nodes; graphs from
-// TensorFlow may have them too.
+// of inference, the residual sum and the activation behind it. Made by the pass that fuses nodes;
+// graphs from TensorFlow may have them too.
 //
 // _Conv2DBackpropInputReluGrad: the gradient of the input, and of the Relu that made the input.
 // _Conv2DBackpropFilterBias: the gradients of filter and bias.
 #include <optional>
 
+#include "kernels/common/broadcast.h"
 #include "kernels/common/types.h"
 #include "kernels/nn/batch_norm.h"
 #include "kernels/nn/conv.h"
@@ -21,7 +22,7 @@ TROUPE_OP("_FusedConv2D")
     .Input("host_args: num_host_args * float")
     .Output("output: T")
     .Attr("T: {half, float, double, int8, qint8}")
-    .Attr("TArgs: list(type) >= 1")
+    .Attr("TArgs: list(type) >= 0")
     .Attr("num_args: int >= 0")
     .Attr("num_host_args: int >= 0 = 0")
     .Attr("strides: list(int)")
@@ -38,15 +39,16 @@ TROUPE_OP("_FusedConv2D")
     .NotDifferentiable("gradients are built before nodes are fused")
     .Doc(
         "Conv2D followed by the ops of fused_ops: BiasAdd with the first vector in args, then FusedBatchNorm by given "
-        "statistics (float32; scale, offset, mean and variance in args), then at most one of Relu, Relu6 and Elu; not "
-        "the last alone.");
+        "statistics (float32; scale, offset, mean and variance in args), then Add of the last of args, then at most "
+        "one of Relu, Relu6, Elu and Swish (x * sigmoid(x), float32); not Relu, Relu6 or Elu alone.");
 
-// What the attr fused_ops asks for: BiasAdd, FusedBatchNorm and an activation, in this order, each
-// once or not at all.
+// What the attr fused_ops asks for: BiasAdd, FusedBatchNorm, Add and an activation, in this order,
+// each once or not at all.
 struct FusedOps {
-  bool bias = false, norm = false;
+  bool bias = false, norm = false, add = false;
   ConvActivation activation = ConvActivation::kNone;
-  int num_args() const { return (bias ? 1 : 0) + (norm ? 4 : 0); }
+  int num_args() const { return (bias ? 1 : 0) + (norm ? 4 : 0) + (add ? 1 : 0); }
+  bool float_only() const { return norm || activation == ConvActivation::kSwish; }
 };
 
 std::optional<FusedOps> ReadFusedOps(const std::vector<std::string>& ops) {
@@ -59,14 +61,17 @@ std::optional<FusedOps> ReadFusedOps(const std::vector<std::string>& ops) {
   };
   f.bias = take("BiasAdd");
   f.norm = take("FusedBatchNorm");
+  f.add = take("Add");
   if (take("Relu")) {
     f.activation = ConvActivation::kRelu;
   } else if (take("Relu6")) {
     f.activation = ConvActivation::kRelu6;
   } else if (take("Elu")) {
     f.activation = ConvActivation::kElu;
+  } else if (take("Swish")) {
+    f.activation = ConvActivation::kSwish;
   }
-  if (op != ops.end() || f.num_args() == 0) return std::nullopt;
+  if (op != ops.end() || (f.num_args() == 0 && f.activation != ConvActivation::kSwish)) return std::nullopt;
   return f;
 }
 
@@ -78,13 +83,15 @@ class FusedConv2DKernel : public FusedConvKernel {
     if (const auto of = init.node().Attr<std::vector<std::string>>("_replaced_ops"); of.ok()) {
       for (const std::string& op : *of) {
         if (op.starts_with("FusedBatchNorm")) norm_op_ = op;
+        if (op == "Add" || op == "AddV2") add_op_ = op;
       }
     }
     const auto ops = init.Attr<std::vector<std::string>>("fused_ops");
     const std::optional<FusedOps> known = ReadFusedOps(ops);
     bool right = known && init.num_inputs() == 2 + known->num_args();
     for (int i = 2; right && i < init.num_inputs(); ++i) right = init.input_type(i) == init.input_type(0);
-    if (right && known->norm) right = init.input_type(0) == DType::kFloat;
+    if (right && known->add) right = init.input_type(0) == DType::kFloat || init.input_type(0) == DType::kDouble;
+    if (right && known->float_only()) right = init.input_type(0) == DType::kFloat;
     if constexpr (!kDepthwise) right = right && init.Attr<std::string>("filter_format") == "HWIO";
     if (!right) {
       init.Fail(Unimplemented("fused_ops [", StrJoin(ops, ", "), "] with ", init.num_inputs() - 2,
@@ -115,7 +122,12 @@ class FusedConv2DKernel : public FusedConvKernel {
       of_channels = {norm.mean.data<float>(), norm.factor.data(), norm.offset.data<float>()};
       fusion.norm = &of_channels;
     }
-    return Run(ctx, fusion, kDepthwise ? "DepthwiseConv2dNative" : "Conv2D");
+    if (ops_.add) {
+      fusion.addend = ctx.input(ctx.num_inputs() - 1);
+      const absl::StatusOr<TensorShape> shape = OutputShape(ctx);
+      if (!shape.ok() || !fusion.addend.HasShape(*shape)) return AddApart(ctx, fusion);
+    }
+    return Convolve(ctx, fusion);
   }
 
  private:
@@ -126,9 +138,38 @@ class FusedConv2DKernel : public FusedConvKernel {
                            bias.shape().DebugString(), " vs. ", channels);
   }
 
+  absl::Status Convolve(KernelContext& ctx, const ConvFusion& fusion) {
+    return Run(ctx, fusion, kDepthwise ? "DepthwiseConv2dNative" : "Conv2D");
+  }
+
+  // An addend of another shape than the convolution's: they may still broadcast.
+  absl::Status AddApart(KernelContext& ctx, ConvFusion fusion) {
+    const Tensor addend = std::move(fusion.addend);
+    fusion.addend = Tensor();
+    fusion.activation = ConvActivation::kNone;
+    TROUPE_RETURN_IF_ERROR(Convolve(ctx, fusion));
+    const Tensor convolved = *ctx.output(0);
+    const absl::StatusOr<TensorShape> shape = math::BroadcastTensors(convolved, addend);
+    if (!shape.ok()) return replaced().At(shape.status(), add_op_, ctx.node());
+    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, *shape));
+    if (out->num_elements() == 0) return absl::OkStatus();
+    const auto add = [&]<class T>(T) {
+      const math::BroadcastWalk<2> walk(*shape, {&convolved, &addend});
+      const T *a = convolved.data<T>(), *b = addend.data<T>();
+      T* const z = out->data<T>();
+      const int64_t da = walk.advances(0) ? 1 : 0, db = walk.advances(1) ? 1 : 0;
+      walk.ForRange(0, out->num_elements(), [&](const std::array<int64_t, 2>& at, int64_t to, int64_t n) {
+        for (int64_t i = 0; i < n; ++i) z[to + i] = a[at[0] + i * da] + b[at[1] + i * db];
+      });
+      FinishForward<T>({.activation = ops_.activation}, out->num_elements(), 1, z);
+    };
+    out->dtype() == DType::kFloat ? add(float()) : add(double());
+    return absl::OkStatus();
+  }
+
   FusedOps ops_;
   const float epsilon_;
-  std::string norm_op_;  // the version that is replaced
+  std::string norm_op_, add_op_;  // the versions that are replaced
 };
 
 TROUPE_KERNEL("_FusedConv2D").Device("CPU").Type<Half, float, double>("T").Class<FusedConv2DKernel<false>>();

@@ -1,6 +1,7 @@
 // _FusedMatMul: MatMul with the bias and the activation behind it. Made by the pass that fuses
 // nodes; graphs from TensorFlow may have it too.
 #include "kernels/product/bias_activation.h"
+#include "kernels/product/constant_matrix.h"
 #include "kernels/product/gemm.h"
 #include "kernels/replaced_nodes.h"
 #include "troupe/kernel.h"
@@ -42,6 +43,7 @@ class FusedMatMulKernel {
       : ta_(init.Attr<bool>("transpose_a")),
         tb_(init.Attr<bool>("transpose_b")),
         alpha_(init.Attr<float>("leakyrelu_alpha")),
+        constant_(init.node()),
         replaced_(init.node()) {
     const auto ops = init.Attr<std::vector<std::string>>("fused_ops");
     const bool known = !ops.empty() && ops.size() <= 2 && ops[0] == "BiasAdd" &&
@@ -66,7 +68,7 @@ class FusedMatMulKernel {
     }
     TROUPE_ASSIGN_OR_RETURN(Tensor * product, ctx.AllocateOutput(0, TensorShape({s.m, s.n})));
     GemmBiasActivation(ctx.threads(), s, a.data<float>(), b.data<float>(), bias.data<float>(), activation_, alpha_,
-                       product->data<float>());
+                       product->data<float>(), constant_.Panels(ctx, s, b));
     return absl::OkStatus();
   }
 
@@ -87,6 +89,7 @@ class FusedMatMulKernel {
 
   const bool ta_, tb_;
   const float alpha_;
+  ConstantMatrix constant_;
   const ReplacedNodes replaced_;
   FusedActivation activation_ = FusedActivation::kNone;
 };

@@ -30,6 +30,8 @@ constexpr int64_t kSomeRows = 16;
 // packing A costs more than it brings: fewer when B is read in place than when our loops turn it
 // round, and with A transposed only where it is short.
 constexpr int64_t kFewRows = 128, kFewColumns = 112, kFewColumnsTurned = 512, kShort = 128;
+// So few rows are multiplied faster by a B that lies in panels than by the library.
+constexpr int64_t kPanelRows = 48;
 // A product is looked at for zeros when that is a hundredth of its work; it leaves them out when at
 // most this share of its groups of rows is to be multiplied.
 constexpr int64_t kWorthLooking = 1000 * 1000;
@@ -143,6 +145,25 @@ bool Middling(const GemmShape& s) {
   return s.n <= (s.transpose_b ? kFewColumnsTurned : kFewColumns) && (!s.transpose_a || s.k <= kShort);
 }
 
+// B in panels: columns that the loops take at once, in ranges of whole panels.
+void ProductOfPanels(ComputeThreads* threads, const GemmShape& s, const GemmF32Operands& o, const float* panels) {
+  const int64_t wide = PickGemmF32().panel;
+  bool by_rows;
+  int64_t unit;
+  const int64_t ranges = Ranges(threads, {.m = 1, .n = s.n, .k = s.k * s.m}, 1, &by_rows, &unit);
+  ForRanges(threads, ranges, 1, (s.n + wide - 1) / wide, [&](int64_t from, int64_t to) {
+    for (int64_t j = from * wide; j < std::min(to * wide, s.n); j += wide) {
+      GemmF32Operands part = o;
+      part.n = part.b_row = std::min(wide, s.n - j);
+      part.b = panels + j * s.k;
+      part.b_col = 1;
+      part.c += j;
+      if (part.bias != nullptr) part.bias += j;
+      PickGemmF32().product(part);
+    }
+  });
+}
+
 void LibraryProduct(const GemmShape& s, const float* a, int64_t lda, const float* b, int64_t ldb, float* c,
                     int64_t ldc) {
   if (DnnlSgemm(s.transpose_a, s.transpose_b, s.m, s.n, s.k, a, lda, b, ldb, c, ldc, false)) return;
@@ -175,7 +196,7 @@ void VectorTimesMatrix(ComputeThreads* threads, const GemmShape& s, const float*
 
 // Dense operands. The bias is left to the caller when this returns false.
 bool SplitF32(ComputeThreads* threads, const GemmShape& s, const float* a, const float* b, const float* bias,
-              GemmActivation activation, float* c) {
+              GemmActivation activation, float* c, const float* panels) {
   if (s.m * s.n * s.k <= kSmallProduct) {
     PickGemmTiles().f32(Operands(s, a, s.transpose_a ? s.m : s.k, b, s.transpose_b ? s.k : s.n, c, s.n, false));
     return false;
@@ -188,6 +209,12 @@ bool SplitF32(ComputeThreads* threads, const GemmShape& s, const float* a, const
   }
   GemmF32Operands o = OperandsF32(s, a, s.transpose_a ? s.m : s.k, b, s.transpose_b ? s.k : s.n, c, s.n);
   const bool skip = LeavesOutZeros(o);
+  if (!skip && panels != nullptr) {
+    o.bias = bias;
+    o.activation = activation;
+    ProductOfPanels(threads, s, o, panels);
+    return true;
+  }
   if (!skip && !Middling(s)) {
     // The whole product's shape has chosen, so that a range of it goes the same way.
     Split<float>(threads, s, a, b, c, LibraryProduct);
@@ -264,6 +291,21 @@ void Plain(ComputeThreads* threads, const GemmShape& s, const void* a, const voi
 
 }  // namespace
 
+bool GemmTakesPanels(const GemmShape& s) {
+  if (s.m < 2 || s.n < 2 || s.m > kPanelRows || s.m * s.n * s.k <= kSmallProduct) return false;
+  return IsaLevel() == 3 || (IsaLevel() > 3 && Middling(s));
+}
+
+void PackPanels(const GemmShape& s, const float* b, float* panels) {
+  const int64_t wide = PickGemmF32().panel;
+  for (int64_t j = 0; j < s.n; j += wide) {
+    const int64_t columns = std::min(wide, s.n - j);
+    for (int64_t p = 0; p < s.k; ++p, panels += columns) {
+      for (int64_t x = 0; x < columns; ++x) panels[x] = s.transpose_b ? b[(j + x) * s.k + p] : b[p * s.n + j + x];
+    }
+  }
+}
+
 void GemmStrided(const GemmShape& s, const float* a, int64_t lda, const float* b, int64_t ldb, float* c, int64_t ldc,
                  bool accumulate) {
   if (s.m * s.n * s.k <= kSmallProduct) {
@@ -290,7 +332,7 @@ void GemmStrided(const GemmShape& s, const uint64_t* a, int64_t lda, const uint6
 }
 
 void GemmBiasActivation(ComputeThreads* threads, const GemmShape& s, const float* a, const float* b, const float* bias,
-                        FusedActivation activation, float alpha, float* c) {
+                        FusedActivation activation, float alpha, float* c, const float* panels) {
   if (s.m == 0 || s.n == 0) return;
   GemmActivation inside = GemmActivation::kNone;
   bool all = true;
@@ -308,13 +350,14 @@ void GemmBiasActivation(ComputeThreads* threads, const GemmShape& s, const float
   }
   if (s.k == 0) {
     std::memset(c, 0, static_cast<size_t>(s.m * s.n) * sizeof(float));
-  } else if (SplitF32(threads, s, a, b, all ? bias : nullptr, inside, c) && all) {
+  } else if (SplitF32(threads, s, a, b, all ? bias : nullptr, inside, c, panels) && all) {
     return;
   }
   AddBiasActivation(threads, activation, alpha, s.m, s.n, bias, c);
 }
 
-bool Gemm(ComputeThreads* threads, DType dtype, const GemmShape& s, const void* a, const void* b, void* c) {
+bool Gemm(ComputeThreads* threads, DType dtype, const GemmShape& s, const void* a, const void* b, void* c,
+          const float* panels) {
   if (s.m == 0 || s.n == 0) return true;
   if (s.k == 0) {
     std::memset(c, 0, static_cast<size_t>(s.m) * s.n * SizeOf(dtype));
@@ -323,7 +366,7 @@ bool Gemm(ComputeThreads* threads, DType dtype, const GemmShape& s, const void* 
   switch (dtype) {
     case DType::kFloat:
       SplitF32(threads, s, static_cast<const float*>(a), static_cast<const float*>(b), nullptr, GemmActivation::kNone,
-               static_cast<float*>(c));
+               static_cast<float*>(c), panels);
       return true;
     case DType::kDouble:
       Plain<double>(threads, s, a, b, c);

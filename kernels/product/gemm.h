@@ -35,13 +35,21 @@ struct GemmShape {
 };
 
 // Dense operands of `dtype` (one of NumberTypes, without the quantized ones). False when the dtype
-// has no product.
-bool Gemm(ComputeThreads* threads, DType dtype, const GemmShape& shape, const void* a, const void* b, void* c);
+// has no product. `panels`: of b, from PackPanels, or null.
+bool Gemm(ComputeThreads* threads, DType dtype, const GemmShape& shape, const void* a, const void* b, void* c,
+          const float* panels = nullptr);
 
 // The same in float32, with a vector of n added to every row of C and an activation behind it
 // (bias_activation.h), for the bits of a pass of its own.
 void GemmBiasActivation(ComputeThreads* threads, const GemmShape& shape, const float* a, const float* b,
-                        const float* bias, FusedActivation activation, float alpha, float* c);
+                        const float* bias, FusedActivation activation, float alpha, float* c,
+                        const float* panels = nullptr);
+
+// Whether a float32 product is faster when B is given in panels, too. By its shape alone.
+bool GemmTakesPanels(const GemmShape& shape);
+// Copies B, k * n floats, into panels: columns that our loops take at once, row by row, one panel
+// behind the other. REQUIRES: GemmTakesPanels(shape).
+void PackPanels(const GemmShape& shape, const float* b, float* panels);
 
 // With leading dimensions; `accumulate` adds to C. The caller's thread only.
 void GemmStrided(const GemmShape& shape, const float* a, int64_t lda, const float* b, int64_t ldb, float* c,

@@ -43,6 +43,7 @@ struct GemmF32Operands {
 constexpr int kGemmSkipRows = 8;
 
 struct GemmF32Table {
+  int panel;  // columns that the loops take at once
   void (*product)(const GemmF32Operands&);
   // REQUIRES: b_col == 1, no accumulate.
   void (*product_skipping)(const GemmF32Operands&);

@@ -403,6 +403,6 @@ double SampledShare(const GemmF32Operands& o, int64_t groups) {
 }  // namespace
 
 extern const GemmF32Table kGemmF32;
-const GemmF32Table kGemmF32 = {&Product, &ProductSkipping, &SampledShare};
+const GemmF32Table kGemmF32 = {kWide, &Product, &ProductSkipping, &SampledShare};
 
 }  // namespace troupe::TROUPE_ISA

@@ -1,5 +1,6 @@
 // MatMul: the product of two matrices, either of them transposed on the way in.
 #include "kernels/common/types.h"
+#include "kernels/product/constant_matrix.h"
 #include "kernels/product/gemm.h"
 #include "troupe/gradient_function.h"
 #include "troupe/kernel.h"
@@ -57,7 +58,10 @@ TROUPE_OP("MatMul")
 class MatMulKernel {
  public:
   explicit MatMulKernel(KernelInit& init)
-      : dtype_(init.input_type(0)), ta_(init.Attr<bool>("transpose_a")), tb_(init.Attr<bool>("transpose_b")) {}
+      : dtype_(init.input_type(0)),
+        ta_(init.Attr<bool>("transpose_a")),
+        tb_(init.Attr<bool>("transpose_b")),
+        constant_(init.node()) {}
 
   absl::Status Compute(KernelContext& ctx) {
     const Tensor &a = ctx.input(0), &b = ctx.input(1);
@@ -75,13 +79,14 @@ class MatMulKernel {
                              ": inner dimensions differ");
     }
     TROUPE_ASSIGN_OR_RETURN(Tensor * product, ctx.AllocateOutput(0, TensorShape({s.m, s.n})));
-    Gemm(ctx.threads(), dtype_, s, a.raw(), b.raw(), product->raw());
+    Gemm(ctx.threads(), dtype_, s, a.raw(), b.raw(), product->raw(), constant_.Panels(ctx, s, b));
     return absl::OkStatus();
   }
 
  private:
   const DType dtype_;
   const bool ta_, tb_;
+  ConstantMatrix constant_;
 };
 
 TROUPE_CPU_KERNEL("MatMul").Class<MatMulKernel>();

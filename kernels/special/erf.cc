@@ -2,7 +2,11 @@
 #include <cmath>
 
 #include "kernels/common/grad_math.h"
+#include "kernels/common/isa.h"
 #include "kernels/elementwise/elementwise.h"
+#include "kernels/special/erf_loop.h"
+
+TROUPE_ISA_TABLE(ErfLoop, kErf, PickErf)
 
 namespace troupe::math {
 namespace {
@@ -14,7 +18,11 @@ struct ErfFn {
   }
 };
 const UnaryTable& ErfTable() {
-  static const UnaryTable table = ULoops<ErfFn, float, double>(15);
+  static const UnaryTable table = [] {
+    UnaryTable t = ULoops<ErfFn, double>(15);
+    t[DType::kFloat] = {PickErf().run, 1.0f};
+    return t;
+  }();
   return table;
 }
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """What tools/bench does when something is missing or breaks, and how it takes samples and judges goals; without a build and without rivals."""
+import array
 import os
 import stat
 import subprocess
@@ -12,6 +13,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path.insert(0, os.path.join(ROOT, "tools", "benchmarks"))
 import groups  # noqa: E402
 import machine  # noqa: E402
+import networks  # noqa: E402
+import numbers_file  # noqa: E402
 import report  # noqa: E402
 from measure import Failed, Fleet, Program, Row, Series, alternate  # noqa: E402
 
@@ -131,6 +134,38 @@ class RivalsTest(Case):
         self.assertEqual(len(rivals.missing), 2)
         self.assertIn("does not compile", rivals.missing[-1])
         self.assertNotIn("\n", rivals.missing[-1])
+
+
+class NetworksTest(Case):
+    def test_what_is_not_there(self):
+        found, missing = networks.there(self.rivals(None))
+        self.assertEqual((found, len(missing)), ({}, 3))
+        self.write("venv/lib/python3.11/site-packages/onnxruntime-1.32.0.dist-info/METADATA")
+        self.write("venv/lib/python3.11/site-packages/openvino-2026.4.1.dist-info/METADATA")
+        found, missing = networks.there(self.rivals(self.venv()))
+        self.assertEqual(found, {"OpenVINO": "openvino"})
+        self.assertEqual([m.split(" is not")[0] for m in missing], ["networks: no TensorFlow (tensorflow", "networks: no ONNX Runtime (tf2onnx"])
+
+    def test_without_tensorflow_nothing_is_measured(self):
+        missing = []
+        ctx = groups.Context(ROOT, self.folder, self.folder, self.rivals(None), True, None, missing)
+        self.assertEqual(list(groups.GROUPS["networks"](ctx)), [])
+        self.assertIn("TensorFlow writes the graphs", missing[-1])
+
+    def test_a_row_compares_with_the_best_rival(self):
+        result = {"Troupe": (Series([0.002]), {}, {"peak_bytes": 1e6}), "TensorFlow": (Series([0.005]), {}, {"peak_bytes": 9e6}), "OpenVINO": (Series([0.004]), {}, {})}
+        row = networks.row("unet", 8, 2, result)
+        self.assertEqual((row.measure, row.unit, row.ours.median, row.ratio, row.met), ("unet, batch 8, 2 threads", "ms", 2, 0.5, True))
+        self.assertEqual(row.note, "OpenVINO 4 ms; peak MB: Troupe 1, TensorFlow 9")
+
+    def test_differences_of_files_of_numbers(self):
+        for name, values in (("a", [1, 2, 4]), ("b", [1, 2.5, 5]), ("c", [1])):
+            with open(os.path.join(self.folder, name), "wb") as f:
+                array.array("f", values).tofile(f)
+        path = lambda name: os.path.join(self.folder, name)
+        self.assertEqual(numbers_file.difference(path("a"), path("a")), 0)
+        self.assertEqual(numbers_file.difference(path("a"), path("b")), 0.2)
+        self.assertEqual(numbers_file.difference(path("a"), path("c")), float("inf"))
 
 
 class ReportTest(Case):

@@ -9,7 +9,10 @@
 
 #include "kernels/common/isa.h"
 #include "kernels/elementwise/hot_table.h"
+#include "kernels/special/erf_loop.h"
 #include "troupe/half.h"
+
+TROUPE_ISA_TABLE(ErfLoop, kErf, PickErf)
 
 namespace troupe::math {
 namespace {
@@ -94,6 +97,26 @@ BOOST_AUTO_TEST_CASE(special_values_are_the_c_librarys) {
                               isa << " sign of zero, function " << static_cast<int>(op));
       }
     }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(erf_is_accurate_at_every_level) {
+  constexpr int kPoints = 200001;
+  for (std::string_view isa : AvailableIsas()) {
+    const ErfLoop loop = PickErf(LevelOf(isa));
+    for (const double range : {5.0, 1e-3, 1e-38, 100.0}) {
+      std::vector<float> x(kPoints), y(kPoints);
+      for (int i = 0; i < kPoints; ++i) x[i] = static_cast<float>(range * (2.0 * i / (kPoints - 1) - 1));
+      loop.run(x.data(), y.data(), kPoints);
+      double worst = 0;
+      for (int i = 0; i < kPoints; ++i) worst = std::max(worst, Ulps(y[i], std::erf(static_cast<double>(x[i]))));
+      BOOST_CHECK_MESSAGE(worst <= 2, isa << ": " << worst << " ulp up to " << range);
+    }
+    const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+    float y[5];
+    const float x[5] = {inf, -inf, nan, 0.0f, -0.0f};
+    loop.run(x, y, 5);
+    BOOST_CHECK(y[0] == 1 && y[1] == -1 && std::isnan(y[2]) && y[3] == 0 && !std::signbit(y[3]) && std::signbit(y[4]));
   }
 }
 

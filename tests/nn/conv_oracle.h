@@ -86,6 +86,8 @@ inline double Activated(ConvActivation a, double v) {
       return std::min(std::max(v, 0.0), 6.0);
     case ConvActivation::kElu:
       return v < 0 ? std::expm1(v) : v;
+    case ConvActivation::kSwish:
+      return v / (1 + std::exp(-v));
   }
   return v;
 }

@@ -229,6 +229,70 @@ const Group kGroups[] = {
           a = Less(_input0, _input1)
           c = Cast[DstT=float32](a)
           d = Mul(c, _input0))"}}},
+    {"a layer normalisation, with what it reduces",
+     R"(k = Const[value=int32[1]{-1}]
+        m = Mean[keep_dims=true](x, k)
+        t = StopGradient(m)
+        d = SquaredDifference(x, t)
+        v = Mean[keep_dims=true](d, k)
+        g = Rsqrt(v)
+        h = Sub(x, m)
+        y = Mul(h, g)
+        r = _Retval[index=0](y))",
+     {{"y", "x k",
+       R"(_input0 = _Arg[T=float32, index=0]
+          _input1 = _Arg[T=int32, index=1]
+          m = Mean[keep_dims=true](_input0, _input1)
+          t = StopGradient(m)
+          d = SquaredDifference(_input0, t)
+          v = Mean[keep_dims=true](d, _input1)
+          g = Rsqrt(v)
+          h = Sub(_input0, m)
+          y = Mul(h, g))"}}},
+    {"the last dimension by its number, where the rank is known",
+     R"(k = Const[value=int32{1}]
+        m = Sum[keep_dims=true](x, k)
+        y = RealDiv(x, m)
+        r = _Retval[index=0](y)
+        n = Sum[keep_dims=true](i, k)
+        z = RealDiv(i, n)
+        q = _Retval[index=1](z))",
+     {{"y", "x k",
+       R"(_input0 = _Arg[T=float32, index=0]
+          _input1 = _Arg[T=int32, index=1]
+          m = Sum[keep_dims=true](_input0, _input1)
+          y = RealDiv(_input0, m))"}}},
+    {"no reduction over other dimensions, of several, that drops them, of computed axes, or at the end",
+     R"(k = Const[value=int32[1]{0}]
+        l = Const[value=int32[2]{0, 1}]
+        o = Const[value=int32[1]{-1}]
+        a = Mean[keep_dims=true](x, k)
+        c = Sub(x, a)
+        q = _Retval[index=0](c)
+        d = Mean[keep_dims=true](x, l)
+        e = Sub(x, d)
+        t = _Retval[index=1](e)
+        g = Mean[keep_dims=false](x, o)
+        h = Sub(x, g)
+        u = _Retval[index=2](h)
+        j = Mean[keep_dims=true](x, s)
+        n = Sub(x, j)
+        y = _Retval[index=3](n)
+        p = Neg(x)
+        z = Mean[keep_dims=true](p, o)
+        r = _Retval[index=4](z))",
+     {}},
+    {"a power, and the error function; a copy alone is no end",
+     R"(a = Pow(x, x)
+        c = Erf(a)
+        r = _Retval[index=0](c)
+        d = Neg(x)
+        e = StopGradient(d)
+        q = _Retval[index=1](e))",
+     {{"c", "x",
+       R"(_input0 = _Arg[T=float32, index=0]
+          a = Pow(_input0, _input0)
+          c = Erf(a))"}}},
     {"not of other types",
      R"(a = Neg(s)
         c = Neg(a)

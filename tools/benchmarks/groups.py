@@ -4,8 +4,10 @@ import os
 import socket
 import subprocess
 
+import networks
 from measure import Failed, Fleet, Program, Row, Series, alternate
 
+RIVALS = ("TensorFlow", "PyTorch", "ONNX Runtime", "OpenVINO")
 NULL = ["null_16x1024", "null_32x8192", "null_1024x16", "null_8192x32", "null_1024x1024"]
 
 
@@ -45,13 +47,13 @@ class Context:
                     if program is not None:
                         programs[name] = program
                 except Failed as e:
-                    if name not in ("TensorFlow", "PyTorch"):
+                    if name not in RIVALS:
                         raise
                     self.missing.append(str(e))
             try:
                 series = alternate(programs, rounds)
             except Failed as e:
-                ours = [n for n in programs if n not in ("TensorFlow", "PyTorch")]
+                ours = [n for n in programs if n not in RIVALS]
                 if len(ours) == len(programs):
                     raise
                 self.missing.append(str(e))
@@ -361,4 +363,4 @@ def clean_build(ctx):
     yield Row("build", "clean release build with tests, without ccache", "min", Series([(time.monotonic() - start) / 60])).below(10)
 
 
-GROUPS = {"dispatch": dispatch, "run": run, "input": input, "checkpoint": checkpoint, "scale": scale, "compile": compile, "kernels": kernels, "tax": tax, "train": train, "memory": memory, "cluster": cluster, "build": build}
+GROUPS = {"dispatch": dispatch, "run": run, "input": input, "checkpoint": checkpoint, "scale": scale, "compile": compile, "kernels": kernels, "tax": tax, "train": train, "networks": networks.networks, "memory": memory, "cluster": cluster, "build": build}

@@ -41,13 +41,14 @@ class Rivals:
             self.missing.append("no rivals: %s is no virtual environment (there is no bin/python)" % venv)
             return
         for name in ("tensorflow", "torch"):
-            setattr(self, name, self._version(name))
+            setattr(self, name, self.version(name))
             if getattr(self, name) is None:
                 self.missing.append("no %s in %s" % (name, venv))
         if self.tensorflow:
             self._compile()
 
-    def _version(self, package):
+    def version(self, package):
+        """None when it is not there."""
         found = glob.glob(os.path.join(self.venv, "lib", "python3*", "site-packages", package + "*", "METADATA"))
         for name in sorted(found):
             folder = os.path.basename(os.path.dirname(name))
@@ -105,5 +106,6 @@ def describe(root, build, rivals):
         ("compiler", "%s, %s %s" % (compiler[0] if compiler else "?", cache.get("CMAKE_BUILD_TYPE", "?"), cache.get("CMAKE_CXX_FLAGS_RELEASE", ""))),
         ("TensorFlow", rivals.tensorflow or "-"),
         ("PyTorch", rivals.torch or "-"),
+        *((name, rivals.version(name) or "-") for name in ("onnxruntime", "openvino") if rivals.python),
         ("valgrind", output(["valgrind", "--version"]) or "-"),
     ]

@@ -1,0 +1,283 @@
+#include "kernels/elementwise/row_tape.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace troupe::math {
+namespace {
+
+using Dims = RowPlan::Dims;
+constexpr int kLast = RowPlan::kRank - 1;
+constexpr int64_t kPiece = 1024;   // elements at most, without folds
+constexpr int64_t kShortRun = 16;  // pieces of fewer elements cost more than they save
+// Registers of rows so long that they are not in the first-level cache anyway.
+constexpr int64_t kMostRegisterBytes = 1 << 20;
+
+bool ReadDims(const TensorShape& s, Dims* dims) {
+  if (s.rank() > RowPlan::kRank) return false;
+  dims->rank = s.rank();
+  for (int i = 0; i < s.rank(); ++i) dims->d[RowPlan::kRank - s.rank() + i] = s.dim(i);
+  return true;
+}
+
+bool Broadcast(const Dims& a, const Dims& b, Dims* out) {
+  out->rank = std::max(a.rank, b.rank);
+  for (int i = 0; i < RowPlan::kRank; ++i) {
+    if (a.d[i] != b.d[i] && a.d[i] != 1 && b.d[i] != 1) return false;
+    out->d[i] = a.d[i] == 1 ? b.d[i] : a.d[i];
+  }
+  return true;
+}
+
+bool SameOuter(const Dims& a, const Dims& b) { return std::equal(a.d.begin(), a.d.begin() + kLast, b.d.begin()); }
+
+}  // namespace
+
+int64_t RowPlan::Dims::elements() const {
+  int64_t n = 1;
+  for (int64_t size : d) {
+    n = MultiplyWithoutOverflow(n, size);
+    if (n < 0) return std::numeric_limits<int64_t>::max();
+  }
+  return n;
+}
+
+class RowTape::Planner {
+ public:
+  Planner(const TapeOps& tape, const Tensor* args, RowPlan* plan) : tape_(tape), args_(args), plan_(*plan) {}
+
+  bool Make(const ComputeThreads& threads) {
+    if (!FindShapes()) return false;
+    const int64_t full = full_.elements();
+    if (full == 0 || full == std::numeric_limits<int64_t>::max()) return false;
+    MarkEarly(full);
+    if (plan_.Early(tape_.ops.size() - 1)) return false;
+    if (tape_.has_fold && !HasRows(threads)) return false;
+    if (!FindExternals()) return false;
+    FindDims();
+    if (plan_.row == 0 && plan_.dims[0].size < std::min(kShortRun, full)) return false;
+    plan_.total = full;
+    return SetResult() && SetPiece();
+  }
+
+ private:
+  // The shapes of all values, and the largest of them, full_.
+  bool FindShapes() {
+    for (size_t i = 0; i < tape_.ops.size(); ++i) {
+      const TapeOp& op = tape_.ops[i];
+      Dims in[2];
+      for (int k = 0; k < op.num_inputs; ++k) {
+        const TapeOp::Operand& o = op.in[k];
+        if (!o.is_arg) {
+          in[k] = shapes_[o.index];
+        } else if (!ReadDims(args_[o.index].shape(), &in[k])) {
+          return false;
+        }
+      }
+      if (op.fold != nullptr) {
+        if (in[0].rank == 0) return false;
+        folded_[i] = shapes_[i] = in[0];
+        shapes_[i].d[kLast] = 1;
+      } else if (op.num_inputs == 1) {
+        shapes_[i] = in[0];
+      } else if (op.same_shape ? in[0] != in[1] : !Broadcast(in[0], in[1], &shapes_[i])) {
+        return false;
+      } else if (op.same_shape) {
+        shapes_[i] = in[0];
+      }
+      const Dims& passed = op.fold != nullptr ? folded_[i] : shapes_[i];
+      if (i == 0 || passed.elements() > full_.elements()) full_ = passed;
+    }
+    return true;
+  }
+
+  void MarkEarly(int64_t full) {
+    for (size_t i = 0; i < tape_.ops.size(); ++i) {
+      const TapeOp& op = tape_.ops[i];
+      bool early = (op.fold != nullptr ? folded_[i] : shapes_[i]).elements() < full;
+      for (int k = 0; k < op.num_inputs; ++k) early &= op.in[k].is_arg || plan_.Early(op.in[k].index);
+      if (early) plan_.early |= 1u << i;
+    }
+  }
+
+  // With folds: whether every value of the loop has a row's elements or one.
+  bool HasRows(const ComputeThreads& threads) {
+    const int64_t n = full_.d[kLast], rows = full_.elements() / n;
+    if (n == 1) return false;
+    // Few long rows would be folded by several threads each.
+    if (rows < 2 * threads.num_threads() && threads.NumRanges(n, 0.3) > 1) return false;
+    for (size_t i = 0; i < tape_.ops.size(); ++i) {
+      if (plan_.Early(i)) continue;
+      if (!SameOuter(shapes_[i], full_) || (shapes_[i].d[kLast] != n && shapes_[i].d[kLast] != 1)) return false;
+      if (tape_.ops[i].fold != nullptr && folded_[i].d[kLast] != n) return false;
+      if (shapes_[i].d[kLast] == 1) plan_.single |= 1u << i;
+    }
+    plan_.row = n;
+    return true;
+  }
+
+  bool FindExternals() {
+    for (size_t i = 0; i < tape_.ops.size(); ++i) {
+      const TapeOp& op = tape_.ops[i];
+      for (int k = 0; k < op.num_inputs && !plan_.Early(i); ++k) {
+        const TapeOp::Operand& o = op.in[k];
+        int8_t& index = plan_.external_of[i][k];
+        index = -1;
+        if (!o.is_arg && !plan_.Early(o.index)) continue;
+        const auto same = [&](const RowPlan::External& e) {
+          return e.from.is_arg == o.is_arg && e.from.index == o.index;
+        };
+        auto at = std::find_if(plan_.externals.begin(), plan_.externals.end(), same);
+        if (at == plan_.externals.end()) {
+          RowPlan::External e{o, op.in_size[k], {}};
+          if (o.is_arg ? !ReadDims(args_[o.index].shape(), &e.dims) : (e.dims = shapes_[o.index], false)) return false;
+          at = plan_.externals.insert(at, e);
+        }
+        index = static_cast<int8_t>(at - plan_.externals.begin());
+      }
+    }
+    return true;
+  }
+
+  // Dimensions in which the externals behave alike become one, but for a row.
+  void FindDims() {
+    const size_t num = plan_.externals.size();
+    absl::InlinedVector<int64_t, 8> size(num, 1);
+    uint64_t previous = 0;
+    for (int i = kLast; i >= 0; --i) {
+      const int64_t d = full_.d[i];
+      if (d == 1) continue;
+      uint64_t advances = 0;
+      for (size_t k = 0; k < num; ++k) {
+        if (plan_.externals[k].dims.d[i] != 1) advances |= uint64_t{1} << k;
+      }
+      const bool behind_row = plan_.row != 0 && plan_.dims.size() == 1;
+      if (!plan_.dims.empty() && advances == previous && !behind_row) {
+        plan_.dims.back().size *= d;
+      } else {
+        RowPlan::Dim dim{d, {}};
+        for (size_t k = 0; k < num; ++k) dim.stride.push_back((advances >> k & 1) != 0 ? size[k] : 0);
+        plan_.dims.push_back(std::move(dim));
+        previous = advances;
+      }
+      for (size_t k = 0; k < num; ++k) {
+        if ((advances >> k & 1) != 0) size[k] *= d;
+      }
+    }
+    if (plan_.dims.empty()) plan_.dims.push_back({1, absl::InlinedVector<int64_t, 8>(num, 0)});
+  }
+
+  bool SetResult() {
+    const Dims& last = shapes_[tape_.ops.size() - 1];
+    plan_.shape = TensorShape(absl::MakeConstSpan(last.d).subspan(RowPlan::kRank - last.rank));
+    return true;
+  }
+
+  bool SetPiece() {
+    plan_.piece = plan_.row == 0 ? tape_.Block(kPiece) : (plan_.row + 63) / 64 * 64;
+    return plan_.piece * static_cast<int64_t>(tape_.widest) * tape_.num_registers <= kMostRegisterBytes;
+  }
+
+  const TapeOps& tape_;
+  const Tensor* args_;
+  RowPlan& plan_;
+  std::array<Dims, kMaxTapeOps> shapes_, folded_;
+  Dims full_;
+};
+
+bool RowTape::Plan(const Tensor* args, const ComputeThreads& threads, RowPlan* plan) const {
+  return Planner(tape_, args, plan).Make(threads);
+}
+
+// Where the externals are while the elements pass.
+class RowTape::Walk {
+ public:
+  Walk(const RowPlan& plan, const Tensor* args, const Tensor* early, int64_t begin) : plan_(plan) {
+    for (const RowPlan::External& e : plan.externals) {
+      const Tensor& t = e.from.is_arg ? args[e.from.index] : early[e.from.index];
+      base_.push_back(static_cast<const char*>(t.raw()));
+    }
+    offset_.resize(plan.externals.size());
+    int64_t rest = begin;
+    for (const RowPlan::Dim& dim : plan.dims) {
+      index_.push_back(rest % dim.size);
+      rest /= dim.size;
+      Move(dim, index_.back());
+    }
+  }
+  // Elements of this run that are left.
+  int64_t left() const { return plan_.dims[0].size - index_[0]; }
+  bool fixed(int k) const { return plan_.dims[0].stride[k] == 0; }
+  const char* at(int k) const { return base_[k] + offset_[k] * plan_.externals[k].size; }
+  // REQUIRES: n <= left().
+  void Advance(int64_t n) {
+    index_[0] += n;
+    Move(plan_.dims[0], n);
+    for (size_t i = 0; i + 1 < plan_.dims.size() && index_[i] == plan_.dims[i].size; ++i) {
+      Move(plan_.dims[i], -plan_.dims[i].size);
+      index_[i] = 0;
+      ++index_[i + 1];
+      Move(plan_.dims[i + 1], 1);
+    }
+  }
+
+ private:
+  void Move(const RowPlan::Dim& dim, int64_t n) {
+    for (size_t k = 0; k < offset_.size(); ++k) offset_[k] += n * dim.stride[k];
+  }
+
+  const RowPlan& plan_;
+  absl::InlinedVector<const char*, 8> base_;
+  absl::InlinedVector<int64_t, 8> offset_;
+  absl::InlinedVector<int64_t, 4> index_;
+};
+
+void RowTape::RunPiece(const RowPlan& plan, const Walk& walk, int64_t at, int64_t m, char* registers, char* out) const {
+  alignas(16) char singles[kMaxTapeOps][sizeof(double) * 2];
+  const size_t register_bytes = static_cast<size_t>(plan.piece) * tape_.widest;
+  for (size_t i = 0; i < tape_.ops.size(); ++i) {
+    if (plan.Early(i)) continue;
+    const TapeOp& op = tape_.ops[i];
+    const void* in[2] = {};
+    bool fixed[2] = {};
+    for (int k = 0; k < op.num_inputs; ++k) {
+      if (const int e = plan.external_of[i][k]; e >= 0) {
+        in[k] = walk.at(e);
+        fixed[k] = walk.fixed(e);
+        continue;
+      }
+      const auto from = static_cast<size_t>(op.in[k].index);
+      fixed[k] = plan.Single(from);
+      in[k] = fixed[k] ? singles[from] : registers + static_cast<size_t>(tape_.ops[from].reg) * register_bytes;
+    }
+    const bool single = plan.Single(i);
+    void* to = single ? singles[i] : registers + static_cast<size_t>(op.reg) * register_bytes;
+    if (op.reg < 0) to = out + (single ? at / plan.row : at) * op.out_size;
+    if (op.fold != nullptr) {
+      op.fold(in[0], m, to);
+    } else {
+      op.Run(in, fixed, to, single ? 1 : m);
+    }
+  }
+}
+
+void RowTape::Run(ComputeThreads* threads, const RowPlan& plan, const Tensor* args, const Tensor* early,
+                  void* out) const {
+  const int64_t unit = plan.row == 0 ? 1 : plan.row;
+  threads->ParallelFor(plan.total / unit, tape_.cost * static_cast<double>(unit), [&](int64_t first, int64_t limit) {
+    alignas(64) char near[kTapeRegisterBytes];
+    const size_t bytes = static_cast<size_t>(plan.piece * tape_.num_registers) * tape_.widest;
+    std::vector<char> far(bytes > sizeof(near) ? bytes + 64 : 0);
+    char* const registers = far.empty() ? near : far.data() + (64 - reinterpret_cast<uintptr_t>(far.data()) % 64) % 64;
+    const int64_t end = limit * unit;
+    Walk walk(plan, args, early, first * unit);
+    for (int64_t at = first * unit; at < end;) {
+      const int64_t m = std::min({walk.left(), plan.piece, end - at});
+      RunPiece(plan, walk, at, m, registers, static_cast<char*>(out));
+      walk.Advance(m);
+      at += m;
+    }
+  });
+}
+
+}  // namespace troupe::math

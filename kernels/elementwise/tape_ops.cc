@@ -1,0 +1,67 @@
+#include "kernels/elementwise/tape_ops.h"
+
+#include <algorithm>
+
+namespace troupe::math {
+
+bool TapeOps::Compile(const std::vector<Node*>& body, const std::vector<PreparedKernel>& kernels) {
+  std::vector<std::pair<const Node*, TapeOp::Operand>> known;
+  const auto operand = [&known](const Node* n) {
+    return std::find_if(known.begin(), known.end(), [n](const auto& k) { return k.first == n; })->second;
+  };
+  for (const Node* n : body) {
+    if (n->op().Has(OpTrait::kArgument)) {
+      const auto index = n->Attr<int64_t>("index");
+      known.push_back({n, {true, index.ok() ? static_cast<int>(*index) : 0}});
+      ++num_args;
+      continue;
+    }
+    TapeOp op;
+    if (ops.size() == kMaxTapeOps || !LoopOf(*n, kernels[ops.size()], &op)) return false;
+    for (int i = 0; i < op.num_inputs; ++i) op.in[i] = operand(n->input(i).node);
+    known.push_back({n, {false, static_cast<int>(ops.size())}});
+    cost += op.cost;
+    widest = std::max(widest, static_cast<size_t>(op.out_size));
+    has_fold |= op.fold != nullptr;
+    ops.push_back(op);
+  }
+  AssignRegisters();
+  return !ops.empty() && num_registers <= kMaxTapeRegisters;
+}
+
+int64_t TapeOps::Block(int64_t most) const {
+  const size_t registers = static_cast<size_t>(std::max(num_registers, 1));
+  return std::min(most, static_cast<int64_t>(kTapeRegisterBytes / (registers * widest) / 64 * 64));
+}
+
+void TapeOps::AssignRegisters() {
+  std::vector<int> last_use(ops.size(), -1);
+  for (size_t i = 0; i < ops.size(); ++i) {
+    for (int k = 0; k < ops[i].num_inputs; ++k) {
+      if (!ops[i].in[k].is_arg) last_use[static_cast<size_t>(ops[i].in[k].index)] = static_cast<int>(i);
+    }
+  }
+  std::vector<int> free;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    // A register that is read for the last time here may be written here only by a result of the
+    // same size: loops work in place, but not across sizes.
+    const auto release = [&](bool same_size) {
+      for (size_t j = 0; j < i; ++j) {
+        if (last_use[j] != static_cast<int>(i) || (ops[j].out_size == ops[i].out_size) != same_size) continue;
+        if (std::find(free.begin(), free.end(), ops[j].reg) == free.end()) free.push_back(ops[j].reg);
+      }
+    };
+    release(true);
+    if (i + 1 == ops.size()) {
+      ops[i].reg = -1;
+    } else if (free.empty()) {
+      ops[i].reg = num_registers++;
+    } else {
+      ops[i].reg = free.back();
+      free.pop_back();
+    }
+    release(false);
+  }
+}
+
+}  // namespace troupe::math

@@ -1,0 +1,109 @@
+"""Steps of a frozen network of networks.py in a system that a user would pick instead, timed as networks_main.cc times ours.
+
+    network_steps.py tensorflow|onnxruntime|openvino GRAPH.pb BATCH THREADS SECONDS [CHECK]
+
+With CHECK, the output of one step goes into that file as raw floats, and nothing is timed.
+"""
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+import numpy as np  # noqa: E402
+
+
+def numbers(n):
+    """The first n numbers of networks_main.cc."""
+    out, state = np.empty(n, np.uint32), 1
+    # In blocks of 4096: the states of one follow from those of the last by one multiplication and one addition.
+    block = np.empty(min(n, 4096), np.uint32)
+    for i in range(len(block)):
+        state = (state * 1664525 + 1013904223) & 0xFFFFFFFF
+        block[i] = state
+    factor, offset = 1, 0
+    for _ in range(len(block)):
+        factor, offset = factor * 1664525 & 0xFFFFFFFF, (offset * 1664525 + 1013904223) & 0xFFFFFFFF
+    for begin in range(0, n, len(block)):
+        out[begin:begin + len(block)] = block[:n - begin]
+        block = block * np.uint32(factor) + np.uint32(offset)
+    return out >> np.uint32(8)
+
+
+def make_input(dims):
+    drawn = numbers(int(np.prod(dims)))
+    if len(dims) == 2:
+        return (drawn % 8000).astype(np.int32).reshape(dims)
+    return ((drawn % 65536).astype(np.float32) / 65536).reshape(dims)
+
+
+def dims_of(name):
+    """The input's dimensions behind the batch."""
+    if name.startswith("lm_"):
+        return [32]
+    if name == "transformer":
+        return [64]
+    side = {"inceptionv3": 299, "unet": 256, "style": 256}.get(name, 224)
+    return [side, side, 3]
+
+
+def tensorflow(graph, x, threads):
+    import tensorflow as tf
+    v1 = tf.compat.v1
+    v1.disable_eager_execution()
+    definition = v1.GraphDef()
+    with open(graph, "rb") as f:
+        definition.ParseFromString(f.read())
+    tf.import_graph_def(definition, name="")
+    session = v1.Session(config=v1.ConfigProto(intra_op_parallelism_threads=threads, inter_op_parallelism_threads=threads))
+    call = session.make_callable("out:0", feed_list=["x:0"])
+    return lambda: call(x)
+
+
+def onnxruntime(graph, x, threads):
+    import onnxruntime as ort
+    model = os.path.splitext(graph)[0] + ".onnx"
+    if not os.path.exists(model):
+        done = subprocess.run([sys.executable, "-m", "tf2onnx.convert", "--graphdef", graph, "--output", model + ".tmp", "--inputs", "x:0", "--outputs", "out:0", "--opset", "17"],
+                              capture_output=True, text=True)
+        if done.returncode != 0:
+            sys.exit("tf2onnx: " + (done.stderr.strip().splitlines() or ["?"])[-1])
+        os.rename(model + ".tmp", model)
+    options = ort.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    return lambda: session.run(None, {"x:0": x})[0]
+
+
+def openvino(graph, x, threads):
+    import openvino as ov
+    model = ov.convert_model(graph, input=list(x.shape))
+    compiled = ov.Core().compile_model(model, "CPU", {"INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"})
+    return lambda: compiled([x])[0]
+
+
+def main():
+    engine, graph, batch, threads, seconds = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5])
+    x = make_input([batch] + dims_of(os.path.splitext(os.path.basename(graph))[0]))
+    run = {"tensorflow": tensorflow, "onnxruntime": onnxruntime, "openvino": openvino}[engine](graph, x, threads)
+    if len(sys.argv) > 6:
+        np.asarray(run(), np.float32).tofile(sys.argv[6])
+        return
+    for _ in range(3):
+        run()
+    print(json.dumps({"engine": engine}), flush=True)
+    for _ in sys.stdin:
+        times, start = [], time.perf_counter()
+        while not times or time.perf_counter() - start < seconds:
+            begin = time.perf_counter()
+            run()
+            times.append(time.perf_counter() - begin)
+        print("%.9g" % statistics.median(times), flush=True)
+    print(json.dumps({"peak_bytes": 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss}), flush=True)
+
+
+main()

@@ -193,6 +193,8 @@ class Desk {
     // Each takes memory, and a thread when it is whole.
     if (!in_.Has(call)) {
       absl::Status room = calls_.Room(in_.size() + reading_.size() + 1);
+      if (room.ok() && (calls_.Has(call) || reading_.contains(call)))
+        room = AlreadyExists("there is a call ", call, " already");
       if (room.ok() && reading_.size() >= ParcelsIn::kMost)
         room = ResourceExhausted("the session has ", ParcelsIn::kMost, " calls that are still being read");
       if (!room.ok()) return Refuse(call, room);

@@ -5,10 +5,16 @@
 #include <string>
 #include <utility>
 
+#include "actors/session/session_impl.h"
+#include "actors/threads/no_memory.h"
+#include "actors/watch/call_wait.h"
+
 namespace troupe {
 namespace {
 
 using look = caf::atom_constant<caf::atom("look")>;
+
+constexpr std::chrono::seconds kFarthestAlarm{1};
 
 // "x" and "x:0" are one.
 std::string_view Plain(std::string_view name) { return name.ends_with(":0") ? name.substr(0, name.size() - 2) : name; }
@@ -57,7 +63,7 @@ absl::Status Check(const BatcherOptions& o) {
 
 caf::behavior Batcher::make_behavior() {
   return {
-      [this](const run_request& asked) { return Take(asked); },
+      [this](const run_request& asked) { Take(asked); },
       [this](look) {
         alarm_ = Clock::time_point::max();
         Look();
@@ -76,18 +82,17 @@ void Batcher::on_exit() {
   session_ = nullptr;
 }
 
-caf::result<run_reply> Batcher::Take(const run_request& asked) {
+void Batcher::Take(const run_request& asked) {
   Request request;
+  const caf::response_promise by = make_response_promise();
+  UntilMemoryAllows([&] { request.reply = ReplyTo<run_reply>(by.source(), by.id()); });
   absl::Status status = Read(asked, &request);
-  if (status.ok() && rows_ + request.rows > options_.max_waiting && !waiting_.empty())
+  if (status.ok() && request.rows > options_.max_waiting - rows_ && !waiting_.empty())
     status = ResourceExhausted(rows_, " rows wait for a step, and no more than ", options_.max_waiting, " may");
-  if (!status.ok()) return run_reply{status, {}, nullptr};
-  request.promise = make_response_promise<run_reply>();
-  const Promise promise = request.promise;
-  rows_ += request.rows;
+  if (!status.ok()) return Fail(&request, status);
   waiting_.push_back(std::move(request));
+  rows_ += waiting_.back().rows;
   Look();
-  return promise;
 }
 
 absl::Status Batcher::Read(const run_request& asked, Request* request) const {
@@ -118,15 +123,19 @@ absl::Status Batcher::Read(const run_request& asked, Request* request) const {
       return InvalidArgument("'", name, "' is no fetch of the batcher");
   }
   request->came = Clock::now();
-  if (asked.options.timeout_ms > 0)
-    request->deadline = request->came + std::chrono::milliseconds(asked.options.timeout_ms);
+  if (asked.options.timeout_ms > 0) request->deadline = TimeAfter(request->came, asked.options.timeout_ms);
   return absl::OkStatus();
+}
+
+Batcher::Clock::duration Batcher::Delay() const {
+  // A time too long to be counted would be none.
+  constexpr std::chrono::microseconds kLongest = std::chrono::hours(24 * 365);
+  return std::min(std::chrono::microseconds(options_.max_delay_us), kLongest);
 }
 
 bool Batcher::IsDue(Clock::time_point now) const {
   if (waiting_.empty() || steps_ >= options_.max_steps) return false;
-  return waiting_.front().alone || rows_ >= options_.max_batch ||
-         now - waiting_.front().came >= std::chrono::microseconds(options_.max_delay_us);
+  return waiting_.front().alone || rows_ >= options_.max_batch || now - waiting_.front().came >= Delay();
 }
 
 void Batcher::Look() {
@@ -144,18 +153,19 @@ void Batcher::Look() {
   if (waiting_.empty()) return;
   // The end of a step looks, too.
   Clock::time_point next = Clock::time_point::max();
-  if (steps_ < options_.max_steps) next = waiting_.front().came + std::chrono::microseconds(options_.max_delay_us);
+  if (steps_ < options_.max_steps) next = waiting_.front().came + Delay();
   for (const Request& r : waiting_) next = std::min(next, r.deadline);
   if (next >= alarm_) return;
-  alarm_ = next;
-  delayed_send(this, std::max<Clock::duration>(next - now, Clock::duration::zero()), look::value);
+  // CAF keeps an alarm until its time, also when an earlier one has done its work: so none is far.
+  alarm_ = std::min<Clock::time_point>(next, now + kFarthestAlarm);
+  delayed_send(this, std::max<Clock::duration>(alarm_ - now, Clock::duration::zero()), look::value);
 }
 
 Batcher::Requests Batcher::NextStep() {
   Requests step;
   int64_t rows = 0;
   for (auto it = waiting_.begin(); it != waiting_.end();) {
-    bool fits = step.empty() || (!step[0].alone && !it->alone && rows + it->rows <= options_.max_batch);
+    bool fits = step.empty() || (!step[0].alone && !it->alone && it->rows <= options_.max_batch - rows);
     for (size_t i = 0; fits && !step.empty() && i < it->feeds.size(); ++i)
       fits = FitTogether(step[0].feeds[i], it->feeds[i]);
     // One that is too long for this step, or of another kind, is first in the next one.
@@ -251,17 +261,18 @@ void Batcher::HandOut(Requests* requests, const std::vector<Tensor>& outputs) {
     }
     if (!reply.status.ok()) reply.outputs.clear();
     at += r.rows;
-    r.promise.deliver(std::move(reply));
+    r.reply(std::move(reply));
   }
 }
 
-void Batcher::Fail(Request* request, const absl::Status& status) {
-  request->promise.deliver(run_reply{status, {}, nullptr});
-}
+void Batcher::Fail(Request* request, const absl::Status& status) { request->reply(run_reply{status, {}, nullptr}); }
 
 absl::StatusOr<caf::actor> SpawnBatcher(caf::actor_system& system, std::shared_ptr<Session> session,
                                         const BatcherOptions& options) {
   if (session == nullptr) return InvalidArgument("a batcher needs a session");
+  if (session->impl()->elsewhere != nullptr)
+    return InvalidArgument("a batcher needs a session of this process, and this one is in a server ('",
+                           session->impl()->options.target, "'); spawn the batcher there");
   TROUPE_RETURN_IF_ERROR(Check(options));
   return caf::actor(system.spawn<Batcher>(std::move(session), options));
 }

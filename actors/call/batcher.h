@@ -10,6 +10,7 @@
 //   running  run_reply with an error, or no reply; it was alone     6 run_reply with that       (none)
 //   running  run_reply with an error; there were others             7 it waits for a step alone waiting
 //   any      the batcher ends                                       8 run_reply UNAVAILABLE     (none)
+//   any      the batcher dies with it in hand: there is no memory   9 run_reply ABORTED         (none)
 //
 // Thread rule: an actor's.
 //
@@ -19,6 +20,8 @@
 //   4        edge_4_a_request_has_a_deadline
 //   6, 7     edges_6_and_7_a_request_at_fault_hurts_no_other
 //   8        edge_8_whoever_waits_hears_of_the_end
+// and tests/no_memory/batcher_test.cc:
+//   9        edge_9_whoever_asks_without_memory_is_answered
 #ifndef TROUPE_ACTORS_CALL_BATCHER_H_
 #define TROUPE_ACTORS_CALL_BATCHER_H_
 
@@ -28,6 +31,7 @@
 #include <memory>
 #include <vector>
 
+#include "actors/messages/reply.h"
 #include "troupe/serving.h"
 
 namespace troupe {
@@ -42,9 +46,8 @@ class Batcher : public caf::event_based_actor {
 
  private:
   using Clock = std::chrono::steady_clock;
-  using Promise = caf::typed_response_promise<run_reply>;
   struct Request {
-    Promise promise;
+    Reply<run_reply> reply;       // given when the request is dropped, too
     std::vector<Tensor> feeds;    // in the order of the options
     std::vector<size_t> fetches;  // indices
     int64_t rows = 0;
@@ -53,10 +56,11 @@ class Batcher : public caf::event_based_actor {
   };
   using Requests = std::vector<Request>;
 
-  caf::result<run_reply> Take(const run_request& asked);
+  void Take(const run_request& asked);
   absl::Status Read(const run_request& asked, Request* request) const;
   // Begins as many steps as may begin now, and sees to it that it is called in time for the next.
   void Look();
+  Clock::duration Delay() const;
   bool IsDue(Clock::time_point now) const;
   Requests NextStep();
   void Run(Requests&& requests);

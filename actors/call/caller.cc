@@ -3,10 +3,23 @@
 #include <mutex>
 #include <utility>
 
+#include "actors/threads/surely.h"
+#include "actors/watch/call_wait.h"
+
 namespace troupe {
 namespace {
 
 using end_call = caf::atom_constant<caf::atom("end_call")>;
+
+// A time too long to be counted is none.
+caf::duration DurationOf(std::chrono::milliseconds timeout) {
+  const SteadyTime at = TimeAfter(std::chrono::steady_clock::now(), timeout.count());
+  return at == SteadyTime::max() ? caf::duration(caf::infinite) : caf::duration(timeout);
+}
+
+void TellToEnd(const caf::actor& caller) {
+  SendSurely(caller.home_system(), caller, [] { return end_call::value; });
+}
 
 // What the step's list of cancellations knows of the call. The step may be told to end before the
 // actor is there, and after it has gone.
@@ -18,7 +31,7 @@ struct Ending {
       ended = true;
       now = caller;
     }
-    if (now) caf::anon_send(now, end_call::value);
+    if (now) TellToEnd(now);
   }
   // False: the call is to end.
   bool Begin(const caf::actor& actor) {
@@ -81,13 +94,18 @@ class Caller : public caf::event_based_actor {
       : caf::event_based_actor(config), call_(std::move(call)) {}
   const char* name() const override { return "troupe.caller"; }
   // Whatever ends the actor, its step hears of it.
-  void on_exit() override { call_->Finish(absl::AbortedError("the actor that made the call was killed")); }
+  void on_exit() override {
+    // The one that was called would keep a note of each call, and this one's memory, as long as it
+    // lives.
+    demonitor(call_->who->actor);
+    call_->Finish(absl::AbortedError("the actor that made the call was killed"));
+  }
   caf::behavior make_behavior() override {
     // A request to another process is not answered when its receiver is gone there and that is not
     // known here yet.
     set_down_handler([this](const caf::down_msg& down) { Finish(Dead(*call_, down.reason)); });
     monitor(call_->who->actor);
-    request(call_->who->actor, call_->timeout, std::move(call_->message))
+    request(call_->who->actor, DurationOf(call_->timeout), std::move(call_->message))
         .then(
             [this](actor_answer& answer) {
               Finish(answer.status.ok() ? call_->take(std::move(answer.tensors))
@@ -130,7 +148,7 @@ void StartCall(KernelContext& ctx, std::shared_ptr<NamedActor> who, std::chrono:
     return call->Finish(absl::ResourceExhaustedError(StrCat("no actor could be made for the call: ", e.what())));
   }
   // From here on the call may have ended. Told before: the actor hears of it now.
-  if (!ending->Begin(caller)) caf::anon_send(caller, end_call::value);
+  if (!ending->Begin(caller)) TellToEnd(caller);
 }
 
 }  // namespace troupe

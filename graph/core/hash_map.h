@@ -36,6 +36,7 @@
 #include <vector>
 
 #include "absl/hash/hash.h"
+#include "absl/strings/string_view.h"
 
 namespace troupe {
 
@@ -194,7 +195,15 @@ class HashTable {
       return e.first;
     }
   }
-  static uint32_t Hash(Key key) { return static_cast<uint32_t>(absl::Hash<std::decay_t<Key>>()(key)); }
+  // absl knows no std::string_view, and would take the standard library's hash for it, which is the
+  // same in each process: whoever writes a file could choose names of one hash.
+  static uint32_t Hash(Key key) {
+    if constexpr (std::is_same_v<std::decay_t<Key>, std::string_view>) {
+      return static_cast<uint32_t>(absl::HashOf(absl::string_view(key.data(), key.size())));
+    } else {
+      return static_cast<uint32_t>(absl::Hash<std::decay_t<Key>>()(key));
+    }
+  }
   // Where the entry is; size() without one.
   ptrdiff_t Position(Key key) const {
     return static_cast<ptrdiff_t>(index_.has_room() ? Indexed(Hash(key), key) : LookedThrough(key));

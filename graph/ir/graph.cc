@@ -80,7 +80,10 @@ Graph::Graph(const OpRegistry* ops) : ops_(ops), names_(std::make_unique<Names>(
 }
 Graph::~Graph() = default;
 
-uint32_t Graph::HashName(std::string_view name) { return static_cast<uint32_t>(std::hash<std::string_view>()(name)); }
+// Not the standard library's, which is the same in each process (graph/core/hash_map.h).
+uint32_t Graph::HashName(std::string_view name) {
+  return static_cast<uint32_t>(absl::HashOf(absl::string_view(name.data(), name.size())));
+}
 
 const std::string* Graph::DeviceNamed(std::string_view name) {
   // Nodes that were placed one after the other are mostly on one device.

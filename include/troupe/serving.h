@@ -47,10 +47,12 @@ struct BatcherOptions {
 // token, metadata or targets; RESOURCE_EXHAUSTED, too many rows wait; UNAVAILABLE, the session or
 // the batcher has ended; FAILED_PRECONDITION, a fetch has another number of rows than was fed;
 // DEADLINE_EXCEEDED, the request's own deadline (RunOptions.timeout_ms) passed while it waited;
-// what the step failed with. When a step of several requests fails, each is run by itself once, so
+// ABORTED, the batcher died with the request in hand, since there was no memory; what the step
+// failed with. When a step of several requests fails, each is run by itself once, so
 // that the request at fault hurts no other.
 //
-// INVALID_ARGUMENT: impossible options, or no session.
+// INVALID_ARGUMENT: impossible options, no session, or one that stands in a server
+// (SessionOptions.target).
 absl::StatusOr<caf::actor> SpawnBatcher(caf::actor_system& system, std::shared_ptr<Session> session,
                                         const BatcherOptions& options);
 

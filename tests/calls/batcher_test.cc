@@ -1,5 +1,6 @@
 // Requests that are put together (troupe/serving.h).
 #include <caf/io/all.hpp>
+#include <limits>
 #include <numeric>
 
 #include "tests/calls/house.h"
@@ -244,6 +245,89 @@ BOOST_AUTO_TEST_CASE(edge_4_a_request_has_a_deadline) {
          }));
   s.Release();
   for (auto* handle : {&runs, &first, &second}) TROUPE_REQUIRE_OK(s.Answer(*handle).status);
+}
+
+BOOST_AUTO_TEST_CASE(times_too_long_to_be_counted_are_none) {
+  Served s;
+  s.options.max_batch = 2;
+  s.options.max_delay_us = std::numeric_limits<int64_t>::max();
+  s.Spawn();
+  constexpr int64_t kLongest = std::numeric_limits<int64_t>::max();
+  auto first = s.Send(Served::Asked(Rows({1, 2}), {"y"}, kLongest));
+  std::this_thread::sleep_for(50ms);
+  auto second = s.Send(Served::Asked(Rows({3, 4}), {"y"}, kLongest));
+  for (auto* handle : {&first, &second}) TROUPE_REQUIRE_OK(s.Answer(*handle).status);
+  BOOST_TEST(s.sizes == std::vector<int64_t>({2}), boost::test_tools::per_element());
+}
+
+// Rows without elements take no memory, so that there may be any number of them.
+BOOST_AUTO_TEST_CASE(numbers_of_rows_are_added_up_as_they_are) {
+  Served s;
+  Late late(s.system);
+  s.Name("model", late.actor);
+  s.options.fetches = {"y"};
+  s.options.max_delay_us = 0;
+  s.Spawn();
+  constexpr int64_t kMany = int64_t{1} << 62;
+  const Tensor many(DType::kFloat, TensorShape({kMany, 0}));
+  auto runs = s.Send(Served::Asked(Rows({1, 2})));
+  while (late.calls.load() == 0) std::this_thread::sleep_for(1ms);
+  auto first = s.Send(Served::Asked(many)), second = s.Send(Served::Asked(many));
+  const run_reply third = s.Ask(Served::Asked(Rows({1, 2})));
+  BOOST_TEST(absl::IsResourceExhausted(third.status), third.status);
+  std::vector<std::string> shapes;
+  s.Name("model", Answering(s.system, [&](const actor_call& c) {
+           shapes.push_back(c.tensors.at(0).shape().DebugString());
+           return actor_answer{{}, {c.tensors.at(0)}};
+         }));
+  s.self->request(late.actor, caf::infinite, 1).receive([](int) {}, [](const caf::error&) {});
+  for (auto* handle : {&runs, &first}) TROUPE_REQUIRE_OK(s.Answer(*handle).status);
+  const run_reply refused = s.Answer(second);
+  BOOST_TEST(absl::IsResourceExhausted(refused.status), refused.status);
+  BOOST_TEST(shapes == std::vector<std::string>({"[4611686018427387904,0]"}), boost::test_tools::per_element());
+  s.self->send_exit(late.actor, caf::exit_reason::kill);
+  s.self->wait_for(late.actor);
+}
+
+// CAF keeps an alarm until its time has come.
+BOOST_AUTO_TEST_CASE(alarms_that_are_not_needed_are_few) {
+  Play p;
+  p.Extend();
+  p.Warm({{"x", Tensor()}}, {"twice"});
+  caf::actor batcher;
+  std::shared_ptr<Session> session = std::move(p.session);
+  p.stage.Inline([&] {
+    batcher = SpawnBatcher(p.stage.system(), session,
+                           {.feeds = {"x"}, .fetches = {"twice"}, .max_delay_us = 1})
+                  .value();
+  });
+  const auto& alarms = p.stage.scheduler().clock().schedule();
+  const size_t others = alarms.size();
+  int answers = 0;
+  const auto ask = [&] {
+    AskThen<run_reply>(p.stage.system(), batcher, Served::Asked(Rows({1, 2}), {"twice"}, 86400000),
+                       [&](const run_reply& r) { answers += r.status.ok(); });
+  };
+  // One is a step after its delay; another one waits meanwhile.
+  for (int i = 0; i < 50; ++i) {
+    ask();
+    while (p.stage.DeliverTo("batcher") != "") continue;
+    p.stage.Advance(1ms);
+    p.stage.DeliverTo("batcher");
+    ask();
+    p.stage.Play();
+    p.stage.Advance(1ms);
+    p.stage.Play();
+  }
+  BOOST_TEST(answers == 100);
+  p.stage.Advance(2s);
+  p.stage.Play();
+  BOOST_TEST(alarms.size() <= others + 1);
+  p.stage.Inline([&] {
+    caf::anon_send_exit(batcher, caf::exit_reason::user_shutdown);
+    batcher = nullptr;
+  });
+  p.stage.Inline([&] { session = nullptr; });
 }
 
 BOOST_AUTO_TEST_CASE(edge_8_whoever_waits_hears_of_the_end) {

@@ -2,6 +2,7 @@
 #include <caf/io/all.hpp>
 #include <atomic>
 #include <future>
+#include <limits>
 #include <thread>
 #include <utility>
 
@@ -314,6 +315,41 @@ BOOST_AUTO_TEST_CASE(many_calls_at_once_and_nothing_is_left) {
     BOOST_TEST(s.ok(), s);
   }
   BOOST_TEST(h.system.registry().running() <= actors);
+}
+
+// Nor with the actor that was called: it would have a note of whoever watches it.
+BOOST_AUTO_TEST_CASE(an_actor_keeps_nothing_of_the_calls_that_it_has_answered) {
+  House h;
+  std::vector<caf::weak_actor_ptr> callers;
+  h.Name("a", h.system.spawn(
+                  [&](caf::event_based_actor* self, int) -> caf::behavior {
+                    return {[&callers, self](const actor_call& c) {
+                      callers.emplace_back(self->current_sender().get());
+                      return actor_answer{{}, {c.tensors.at(0)}};
+                    }};
+                  },
+                  0));
+  const Output y = CallActor(h.root, "a", {h.x}, {DType::kFloat})[0];
+  for (int i = 0; i < 3; ++i) TROUPE_REQUIRE_OK(h.Fails(y));
+  BOOST_REQUIRE(callers.size() == 3u);
+  for (const caf::weak_actor_ptr& caller : callers) {
+    const auto shares = [&] { return caller.get()->weak_refs.load(); };
+    for (int i = 0; i < 5000 && shares() > 1; ++i) std::this_thread::sleep_for(1ms);
+    BOOST_TEST(shares() == 1u);  // this one
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_time_too_long_to_be_counted_is_none) {
+  House h;
+  h.Name("slow", Answering(h.system, [](const actor_call& c) {
+           std::this_thread::sleep_for(50ms);
+           return actor_answer{{}, {Squared(c.tensors.at(0))}};
+         }));
+  for (const int64_t ms : {int64_t{9223372036855}, std::numeric_limits<int64_t>::max()}) {
+    CallActorOptions options;
+    options.timeout_ms = ms;
+    TROUPE_REQUIRE_OK(h.Fails(CallActor(h.root, "slow", {h.x}, {DType::kFloat}, options)[0]));
+  }
 }
 
 // What passes, message by message; and who makes the calls is killed with one in hand.

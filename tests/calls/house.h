@@ -4,6 +4,7 @@
 #ifndef TROUPE_TESTS_CALLS_HOUSE_H_
 #define TROUPE_TESTS_CALLS_HOUSE_H_
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -81,6 +82,7 @@ struct Late {
                     auto promise = self->make_response_promise<actor_answer>();
                     late->promises.push_back(promise);
                     late->asked.push_back(c.tensors);
+                    ++late->calls;
                     return promise;
                   },
                   [late](int) {
@@ -95,6 +97,7 @@ struct Late {
   }
   std::vector<caf::typed_response_promise<actor_answer>> promises;
   std::vector<std::vector<Tensor>> asked;
+  std::atomic<int> calls{0};
   caf::actor actor;
 };
 

@@ -10,6 +10,7 @@
 
 #include <unistd.h>
 
+#include "actors/runtime/runtime_impl.h"
 #include "net/session_host.h"
 #include "net/target.h"
 #include "tests/actors/graphs.h"
@@ -20,6 +21,7 @@
 #include "troupe/proto/graph.pb.h"
 #include "troupe/queues.h"
 #include "troupe/server.h"
+#include "troupe/serving.h"
 #include "troupe/train/monitored_session.h"
 #include "troupe/variable.h"
 
@@ -170,6 +172,17 @@ BOOST_AUTO_TEST_CASE(a_session_at_a_target_is_used_as_one_here) {
   BOOST_TEST(CodeOf(session->Run({}, {m.more}, {}, nullptr)) == "CANCELLED");
   BOOST_TEST(CodeOf(triple.Run({Tensor::Scalar(3.0f)}, &out)) == "CANCELLED");
   BOOST_TEST(Await([&] { return SessionsOf(*server) == 0; }));
+}
+
+// A batcher asks the session's actor, which is in the server.
+BOOST_AUTO_TEST_CASE(a_batcher_needs_a_session_of_this_process) {
+  const auto server = Server::Start(Alone()).value();
+  Model m;
+  const std::shared_ptr<Session> session = NewSession(m.root, At(*server));
+  const absl::Status refused =
+      SpawnBatcher(*server->runtime()->impl()->system, session, {.feeds = {"x"}, .fetches = {m.y.name()}}).status();
+  BOOST_TEST(CodeOf(refused) == "INVALID_ARGUMENT");
+  BOOST_TEST(refused.message().find("a session of this process") != std::string::npos, refused);
 }
 
 BOOST_AUTO_TEST_CASE(edge_4_what_waits_has_threads_of_its_own) {

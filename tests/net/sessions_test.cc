@@ -498,6 +498,20 @@ BOOST_FIXTURE_TEST_CASE(edge_6_calls_in_pieces_are_calls_before_they_have_been_r
   BOOST_TEST(said.find("second INVALID_ARGUMENT; ") != std::string::npos, said);
 }
 
+// Each number once: otherwise a client could have any number of them read at a time.
+BOOST_FIXTURE_TEST_CASE(edge_6_a_call_in_pieces_has_its_number_while_it_is_read, Office) {
+  OpenAndPlay();
+  parcel_piece piece;
+  piece.kind = parcel_piece::Kind::kRun;
+  piece.total = 1;
+  piece.bytes = {'x'};
+  parcel_piece again = piece;
+  again.call = Call("first", std::move(piece));
+  Tell(std::move(again));
+  Play();
+  BOOST_TEST(said == "first ALREADY_EXISTS; ");
+}
+
 // Its pieces, which were under way, would take the place of another one's.
 BOOST_FIXTURE_TEST_CASE(edge_7_a_cancelled_call_takes_no_pieces, Office) {
   OpenAndPlay();

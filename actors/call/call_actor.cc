@@ -3,6 +3,7 @@
 
 #include "actors/call/caller.h"
 #include "actors/call/named_actors.h"
+#include "actors/wire/remote_messages.h"
 #include "actors/wire/wire.h"
 #include "troupe/emit.h"
 #include "troupe/gradient_function.h"
@@ -140,7 +141,13 @@ OutputList CallActor(const ScopeAt& at, const std::string& name, const std::vect
 
 void AddCallMessageTypes(caf::actor_system_config* config) { config->add_message_types<caf::id_block::troupe_calls>(); }
 
+// In place of an answer that cannot cross its step gets the reason; of one that it cannot write CAF
+// sends an empty message.
 caf::error inspect(caf::serializer& f, actor_answer& x) {
+  if (absl::Status crosses = CheckCross(x.tensors); !crosses.ok()) {
+    actor_answer reason{std::move(crosses), {}};
+    return inspect(f, reason);
+  }
   wire::StatusFields status = wire::FieldsOf(x.status);
   return f(status, x.tensors);
 }

@@ -5,6 +5,7 @@
 
 #include "actors/threads/surely.h"
 #include "actors/watch/call_wait.h"
+#include "actors/wire/remote_messages.h"
 
 namespace troupe {
 namespace {
@@ -127,6 +128,11 @@ class Caller : public caf::event_based_actor {
 
 void StartCall(KernelContext& ctx, std::shared_ptr<NamedActor> who, std::chrono::milliseconds timeout,
                actor_call&& message, std::function<absl::Status(std::vector<Tensor>&&)> take, DoneFn done) {
+  if (who->actor.node() != who->system->node()) {
+    // CAF would send an empty message in its place.
+    if (const absl::Status crosses = CheckCross(message.tensors); !crosses.ok())
+      return done(Annotate(crosses, StrCat("actor '", who->name, "'")));
+  }
   auto call = std::make_shared<Call>();
   call->ending = std::make_shared<Ending>();
   call->step = ctx.step();

@@ -64,6 +64,11 @@ absl::Status AddCross(const Tensor& value, uint64_t* bytes) {
 
 }  // namespace
 
+absl::Status CheckCross(const std::vector<Tensor>& values) {
+  uint64_t bytes = 0;
+  for (const Tensor& value : values) TROUPE_RETURN_IF_ERROR(AddCross(value, &bytes));
+  return absl::OkStatus();
+}
 absl::Status CheckCross(const run_parts& message) {
   uint64_t bytes = 0;
   for (const auto& [index, value] : message.arguments) TROUPE_RETURN_IF_ERROR(AddCross(value, &bytes));

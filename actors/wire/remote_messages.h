@@ -147,7 +147,9 @@ template <class Message>
 absl::Status SendRemote(caf::actor_system& system, const caf::actor& to, Message message,
                         const caf::strong_actor_ptr& from = nullptr);
 
-// Whether the values of a message can cross, and are not too big for one.
+// Whether the values of a message can cross, and are not too big for one. The first: also those of
+// other messages.
+absl::Status CheckCross(const std::vector<Tensor>& values);
 absl::Status CheckCross(const run_parts& message);
 absl::Status CheckCross(const parts_done& message);
 absl::Status CheckCross(const part_letter& message);

@@ -1,6 +1,7 @@
 // The messages of users' actors.
 #include <google/protobuf/stubs/logging.h>
 
+#include "actors/wire/remote_messages.h"
 #include "actors/wire/wire.h"
 #include "troupe/proto/config.pb.h"
 
@@ -39,7 +40,13 @@ caf::error inspect(caf::deserializer& f, run_request& x) {
            o.numerics_folder);
 }
 
+// In place of an answer that cannot cross its asker gets the reason; of a reply that it cannot write
+// CAF sends an empty one.
 caf::error inspect(caf::serializer& f, run_reply& x) {
+  if (absl::Status crosses = CheckCross(x.outputs); !crosses.ok()) {
+    run_reply reason{std::move(crosses), {}, nullptr};
+    return inspect(f, reason);
+  }
   wire::StatusFields status = wire::FieldsOf(x.status);
   bool has_metadata = x.metadata != nullptr;
   std::string metadata;

@@ -453,5 +453,50 @@ BOOST_AUTO_TEST_CASE(an_actor_of_another_node) {
   far = nullptr;
 }
 
+// What does not fit into one message to another node, or is nothing that crosses, is told with its
+// reason, and the calls after it are answered. The big values' pages are not touched.
+BOOST_AUTO_TEST_CASE(what_cannot_reach_another_node_is_told) {
+  const auto big = [](int64_t mib) { return Tensor(DType::kFloat, TensorShape({mib << 18})); };
+  NetConfig config, far_config;
+  caf::actor_system home(config), far(far_config);
+  const caf::actor served = Answering(far, [&](const actor_call& c) -> actor_answer {
+    const float kind = c.tensors.at(0).data<float>()[0];
+    if (kind == 1) return {absl::OkStatus(), {big(2048)}};
+    if (kind == 2) return {absl::OkStatus(), {big(1100), big(1100)}};
+    if (kind == 3) return {absl::OkStatus(), {Tensor(DType::kVariant, TensorShape({1}))}};
+    return {absl::OkStatus(), {c.tensors.at(0)}};
+  });
+  const auto port = far.middleman().publish(served, 0, "127.0.0.1", false);
+  BOOST_REQUIRE(!!port);
+  const auto handle = home.middleman().remote_actor("127.0.0.1", *port);
+  BOOST_REQUIRE(!!handle);
+  {
+    SessionOptions options;
+    options.runtime = StartRuntimeIn(home, {.threads = 2}).value();
+    TROUPE_REQUIRE_OK(NameActor(*options.runtime, "far", *handle));
+    const Scope root = Scope::NewRootScope();
+    const Output x = ops::Placeholder(root.WithOpName("x"), DType::kFloat);
+    const Output one = CallActor(root, "far", {x}, {DType::kFloat})[0];
+    const Output two = CallActor(root, "far", {x, x}, {DType::kFloat})[0];
+    const auto session = NewSession(root, options);
+    options.runtime = nullptr;
+    const auto run = [&](const Output& y, const Tensor& value) {
+      std::vector<Tensor> outs;
+      return session->Run({{"x", value}}, {y.name()}, {}, &outs);
+    };
+    const auto told = [&](const absl::Status& s, const std::string& why) {
+      BOOST_TEST((absl::IsInvalidArgument(s) && Says(s, why) && Says(s, "actor 'far'")), s);
+      TROUPE_REQUIRE_OK(run(one, Floats({7})));
+    };
+    constexpr char kTooBig[] = "values of 2 GiB or more cannot be sent in one message";
+    told(run(one, big(2048)), kTooBig);
+    told(run(two, big(1100)), kTooBig);
+    told(run(one, Floats({1})), kTooBig);
+    told(run(one, Floats({2})), kTooBig);
+    told(run(one, Floats({3})), "a value cannot be sent to another process");
+  }
+  caf::anon_send_exit(served, caf::exit_reason::user_shutdown);
+}
+
 }  // namespace
 }  // namespace troupe

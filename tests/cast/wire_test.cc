@@ -146,6 +146,19 @@ stall_report SomeReport() {
   return m;
 }
 
+// Who waits for a reply gets one. The pages of the big value are not touched.
+BOOST_AUTO_TEST_CASE(in_place_of_a_reply_that_cannot_cross_comes_the_reason) {
+  for (const Tensor& value :
+       {Tensor(DType::kFloat, TensorShape({1 << 29})), Tensor(DType::kVariant, TensorShape({1}))}) {
+    run_reply reply{absl::OkStatus(), {Tensor::Scalar(1.0f), value}, std::make_shared<proto::RunMetadata>()};
+    const auto copy = wire::ThroughBytes(System(), reply);
+    BOOST_REQUIRE_MESSAGE(copy.ok(), copy.status());
+    BOOST_TEST(absl::IsInvalidArgument(copy->status), copy->status);
+    BOOST_TEST(copy->outputs.empty());
+    TROUPE_REQUIRE_OK(reply.status);
+  }
+}
+
 // By reference a part works in the memory of the step; what has come through bytes has the same
 // values in memory of its own.
 BOOST_AUTO_TEST_CASE(a_step_and_its_end_cross_as_values) {

@@ -1,18 +1,18 @@
 #include "net/caller.h"
 
 #include <caf/io/middleman.hpp>
-#include <caf/io/middleman_actor.hpp>
 #include <set>
 
 #include "actors/threads/actor_thread.h"
 #include "actors/watch/call_wait.h"
+#include "net/link_scribe.h"
 
 namespace troupe {
 namespace {
 
 // To a caller, by its probe.
 struct probed {
-  absl::StatusOr<HostPort> found;
+  absl::StatusOr<Reached> found;
 };
 
 }  // namespace
@@ -40,24 +40,27 @@ caf::behavior CallerBehavior(caf::stateful_actor<CallerState>* self, const HostP
     self->state.share = nullptr;
     self->quit();
   };
-  const auto failed = [self, address, end](const caf::error& e) {
-    end(Unavailable(address.ToString(), ": CAF could not connect: ", self->system().render(e)));
-  };
   const auto connected = [address, end](const caf::node_id&, const caf::strong_actor_ptr& found,
                                         const std::set<std::string>&) {
     if (!found) return end(Unavailable(address.ToString(), ": a node of CAF's is there, but no server"));
     end(caf::actor_cast<caf::actor>(found));
   };
   const auto by = std::chrono::steady_clock::now() + timeout;
-  probes->Start(address, timeout, [me = caf::actor_cast<caf::actor>(self)](absl::StatusOr<HostPort> found) {
+  probes->Start(address, timeout, [me = caf::actor_cast<caf::actor>(self)](absl::StatusOr<Reached> found) {
     caf::anon_send(me, probed{std::move(found)});
   });
   return {[=](const probed& p) {
     if (!p.found.ok()) return end(p.found.status());
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(by - std::chrono::steady_clock::now());
-    // The address that answered: CAF would take another one of the same name.
-    self->request(self->system().middleman().actor_handle(), std::max(left, std::chrono::milliseconds(100)),
-                  caf::connect_atom::value, p.found->host, p.found->port)
+    // The connection that answered. CAF never gives one up that stops in the middle of its
+    // greeting.
+    const std::shared_ptr<Socket> socket = (*p.found->link)->socket();
+    const auto failed = [self, address, end, socket](const caf::error& e) {
+      socket->Cut();
+      end(Unavailable(address.ToString(), ": CAF could not connect: ", self->system().render(e)));
+    };
+    self->request(BrokerOf(self->system()), std::max(left, std::chrono::milliseconds(100)), caf::connect_atom::value,
+                  ScribeOf(self->system(), std::move(*p.found->link)), p.found->at.port)
         .then(connected, failed);
   }};
 }
@@ -71,10 +74,10 @@ Dial DialByNetwork(caf::actor_system& system, std::shared_ptr<Probes> probes, st
 }
 
 absl::StatusOr<caf::actor> ConnectTo(caf::actor_system& system, const HostPort& address,
-                                     std::chrono::milliseconds at_most) {
+                                     std::chrono::milliseconds at_most, const std::shared_ptr<TlsContext>& tls) {
   NoLoggerAfter restore;
   at_most = Bounded(at_most);
-  const auto probes = std::make_shared<Probes>();
+  const auto probes = Probes::With(tls);
   auto wait = std::make_shared<CallWait<absl::StatusOr<caf::actor>>>();
   DialByNetwork(system, probes, at_most)(address, [wait](absl::StatusOr<caf::actor> r) { wait->Set(std::move(r)); });
   absl::StatusOr<caf::actor> found = wait->Wait();

@@ -1,5 +1,5 @@
-// Calls a server's address: a probe, then CAF's connect, each with an end. An actor for each call,
-// which is gone when it has told.
+// Calls a server's address: a probe, whose connection CAF then greets on, each with an end. An
+// actor for each call, which is gone when it has told.
 //
 // Thread rule: any thread; ConnectTo blocks.
 #ifndef TROUPE_NET_CALLER_H_
@@ -20,7 +20,7 @@ Dial DialByNetwork(caf::actor_system& system, std::shared_ptr<Probes> probes, st
 
 // The same by a thread that may wait, in `at_most` (and a day) and the time of a look-up.
 absl::StatusOr<caf::actor> ConnectTo(caf::actor_system& system, const HostPort& address,
-                                     std::chrono::milliseconds at_most);
+                                     std::chrono::milliseconds at_most, const std::shared_ptr<TlsContext>& tls);
 
 // CAF ends a connection on which nothing comes for a while, and sessions of clients with it: not
 // before the lease is over.

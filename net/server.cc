@@ -2,7 +2,6 @@
 
 #include <caf/io/middleman.hpp>
 #include <caf/io/middleman_actor.hpp>
-#include <condition_variable>
 #include <future>
 #include <mutex>
 #include <set>
@@ -16,6 +15,7 @@
 #include "actors/runtime/runtime_impl.h"
 #include "net/caller.h"
 #include "net/control_actor.h"
+#include "net/link_scribe.h"
 #include "net/server_impl.h"
 #include "net/session_host.h"
 #include "troupe/env.h"
@@ -53,9 +53,10 @@ absl::Status Check(const ServerOptions& o) {
     return FailedPrecondition(
         "the address ", address, of, " is not of this machine ",
         "alone, and connections are neither encrypted nor authenticated: whoever reaches the port ",
-        "commands the task. ServerOptions.insecure (--insecure) says that the network is trusted");
+        "commands the task. ServerOptions.tls (--tls_certificate, --tls_key, --tls_ca) has certificates; ",
+        "ServerOptions.insecure (--insecure) says that the network is trusted");
   };
-  if (o.insecure) return absl::OkStatus();
+  if (o.insecure || NamesTls(WithEnvironment(o.tls))) return absl::OkStatus();
   if (!o.bind.empty() && !HostPort{o.bind, 0}.IsLoopback()) return open(CEscape(o.bind), " to listen at (--bind)");
   for (const auto& [task, address] : o.spec.cluster.tasks()) {
     if (!address.IsLoopback()) return open(address.ToString(), StrCat(" of ", task.ToString()));
@@ -81,27 +82,10 @@ std::string InterfaceOf(const ServerOptions& o, const HostPort& own) {
   return host == "localhost" ? "127.0.0.1" : host;
 }
 
-// CAF's middleman does one thing after the other, and may be busy with a call to another task.
-absl::Status Publish(caf::actor_system& system, const caf::actor& whom, uint16_t port, const std::string& at) {
-  constexpr milliseconds kAtMost{30000};
-  absl::Status status;
-  caf::scoped_actor self(system);
-  const auto middleman = system.middleman().actor_handle();
-  self->request(middleman, kAtMost, caf::publish_atom::value, port, caf::actor_cast<caf::strong_actor_ptr>(whom),
-                std::set<std::string>(), at, true)
-      .receive([](uint16_t) {},
-               [&](const caf::error& e) {
-                 status = Unavailable(system.render(e), "; is another process there?");
-                 if (e != caf::sec::request_timeout) return;
-                 status = Unavailable("CAF has not opened the port within ", kAtMost.count(), " ms");
-                 self->send(middleman, caf::unpublish_atom::value, whom.address(), port);  // if it does so later
-               });
-  return status;
-}
-
 absl::StatusOr<std::unique_ptr<Server>> Make(const ServerOptions& options, caf::actor_system* system) {
   TROUPE_RETURN_IF_ERROR(Check(options));
   TROUPE_RETURN_IF_ERROR(MayBlock());
+  TROUPE_ASSIGN_OR_RETURN(const std::shared_ptr<TlsContext> tls, TlsContext::Make(options.tls));
   NoLoggerAfter restore;
   // From here on its destructor ends what there is of it.
   auto server = std::make_unique<Server>(std::make_shared<Server::Impl>());
@@ -125,8 +109,10 @@ absl::StatusOr<std::unique_ptr<Server>> Make(const ServerOptions& options, caf::
   } else {
     TROUPE_ASSIGN_OR_RETURN(impl->runtime, StartRuntimeIn(*system, runtime, cluster));
   }
+  if (!BrokerOf(*system)) return FailedPrecondition("the actor system's middleman has no network of its own");
   impl->system = system;
   impl->spec = options.spec;
+  impl->probes = Probes::With(tls);
   const auto sessions = std::make_shared<HostedSessions>(options.clients);
   AdoptHost(impl->runtime, options.clients, sessions);
   impl->hosted = true;
@@ -145,8 +131,14 @@ absl::StatusOr<std::unique_ptr<Server>> Make(const ServerOptions& options, caf::
   const std::string at = InterfaceOf(options, own);
   impl->listens_at = at.empty() ? StrCat("*:", own.port) : HostPort{at, own.port}.ToString();
   impl->target = StrCat("troupe://", at.empty() ? own.ToString() : impl->listens_at);
-  if (const absl::Status published = Publish(*system, impl->control, own.port, at); !published.ok())
-    return Annotate(published, StrCat(options.spec.task.ToString(), " cannot listen at ", impl->listens_at));
+  auto gate =
+      Gate::Open(at, own.port, tls, [system, control = impl->control, port = own.port](std::unique_ptr<Link> link) {
+        Admit(*system, std::move(link), port, control);
+      });
+  if (!gate.ok()) {
+    return Annotate(gate.status(), StrCat(options.spec.task.ToString(), " cannot listen at ", impl->listens_at));
+  }
+  impl->gate = *std::move(gate);
   impl->port = own.port;
   return server;
 }
@@ -219,7 +211,8 @@ absl::Status Server::Impl::Stop(milliseconds at_most) {
   if (farewells.ok()) alive.insert(alive.end(), farewells->missing.begin(), farewells->missing.end());
   const absl::Status& said = farewells.ok() ? farewells->status : farewells.status();
   if (!said.ok()) alive.push_back(StrCat("perhaps all others, to whom no goodbye was said: ", MessageOf(said)));
-  if (port != 0) {
+  if (gate != nullptr) {
+    gate = nullptr;
     caf::scoped_actor self(*system);
     self->request(system->middleman().actor_handle(), left(), caf::unpublish_atom::value, whom.address(), port)
         .receive([] {},
@@ -239,7 +232,7 @@ absl::Status Server::Impl::Stop(milliseconds at_most) {
     std::lock_guard<std::mutex> lock(mu);
     control = nullptr;
   }
-  if (!probes->Close(left())) alive.push_back("a call to another task");
+  if (probes != nullptr && !probes->Close(left())) alive.push_back("a call to another task");
   if (!alive.empty())
     result = DeadlineExceeded("after ", at_most.count(), " ms these are still alive: ", StrJoin(alive, ", "));
   return result;
@@ -250,7 +243,7 @@ Server::Server(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Server::~Server() {
   NoLoggerAfter restore;
   (void)impl_->Stop(milliseconds(1000));
-  if (impl_->probes->Close(milliseconds(0))) return;
+  if (impl_->probes == nullptr || impl_->probes->Close(milliseconds(0))) return;
   // Whom CAF connects just now still refers to the actor system.
   spdlog::warn("a call to another task has not ended; its server ends when it has");
   std::thread([impl = std::move(impl_)] {
@@ -329,12 +322,13 @@ absl::StatusOr<ServerStatus> AskServer(const HostPort& address, milliseconds at_
   const auto end = std::chrono::steady_clock::now() + at_most;
   const auto left = [&] { return std::max(milliseconds(100), LeftUntil(end)); };
   // Before there is an actor system for it.
-  TROUPE_ASSIGN_OR_RETURN(const HostPort answered, Probe(address, at_most, nullptr));
+  TROUPE_ASSIGN_OR_RETURN(const std::shared_ptr<TlsContext> tls, ClientTls());
+  TROUPE_ASSIGN_OR_RETURN(const Reached answered, Probe(address, at_most, nullptr, tls));
   try {
     NoLoggerAfter restore;
     const auto config = NodeConfig(ClientPolicy().lease);
     caf::actor_system system(*config);
-    TROUPE_ASSIGN_OR_RETURN(const caf::actor found, ConnectTo(system, answered, left()));
+    TROUPE_ASSIGN_OR_RETURN(const caf::actor found, ConnectTo(system, answered.at, left(), tls));
     TROUPE_ASSIGN_OR_RETURN(cluster_state state, Ask<cluster_state>(system, found, left(), get_cluster_state{}));
     return std::move(state.value);
   } catch (const std::exception& e) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 
+#include "net/gate.h"
 #include "net/messages.h"
 #include "net/probe.h"
 #include "troupe/server.h"
@@ -22,8 +23,9 @@ struct Server::Impl {
   // program's. First here, so that it goes last.
   std::shared_ptr<Runtime> runtime;
   caf::actor_system* system = nullptr;  // the runtime's
-  const std::shared_ptr<Probes> probes = std::make_shared<Probes>();
-  uint16_t port = 0;  // 0: not open
+  std::shared_ptr<Probes> probes;
+  std::unique_ptr<Gate> gate;  // under `stopping`; null: not open
+  uint16_t port = 0;           // 0: not open
   ServerSpec spec;
   std::string listens_at, target;
   std::mutex mu;

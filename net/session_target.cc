@@ -231,7 +231,8 @@ absl::StatusOr<std::shared_ptr<SessionElsewhere>> OpenAt(const std::shared_ptr<R
   const auto left = [&] {
     return std::max(milliseconds(1), std::chrono::duration_cast<milliseconds>(end - std::chrono::steady_clock::now()));
   };
-  TROUPE_ASSIGN_OR_RETURN(const caf::actor control, ConnectTo(system, address, left()));
+  TROUPE_ASSIGN_OR_RETURN(const std::shared_ptr<TlsContext> tls, ClientTls());
+  TROUPE_ASSIGN_OR_RETURN(const caf::actor control, ConnectTo(system, address, left(), tls));
   const auto calls = std::make_shared<AgentCalls>();
   NoLoggerAfter restore;
   const caf::actor agent = SpawnAgent(system, calls, StrCat("the server at ", address.ToString()));

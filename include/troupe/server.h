@@ -7,10 +7,12 @@
 // protocol, cluster and task of the other; a process has a random incarnation, by which the others
 // tell it from the one before. Who claims a task whose server is alive is refused.
 //
-// The port is open to everybody who can reach it, and what comes there is not authenticated. So a
-// server starts only where all addresses of the cluster are of the machine itself ("localhost",
-// 127.0.0.0/8, "::1"), and the one that it listens at, too, unless ServerOptions.insecure says that
-// the network is trusted.
+// With certificates (ServerOptions.tls, troupe/tls.h) connections are encrypted, and both sides of
+// each have proved that a CA of the cluster knows them: nobody else comes as far as a message.
+// Without, the port is open to everybody who can reach it. So a server without TLS starts only
+// where all addresses of the cluster are of the machine itself ("localhost", 127.0.0.0/8, "::1"),
+// and the one that it listens at, too, unless ServerOptions.insecure says that the network is
+// trusted.
 //
 // Thread rule: all methods are thread safe. Start, status, AwaitTasks, Stop, AskServer and the
 // destructor block: not in an actor's handler (FAILED_PRECONDITION).
@@ -28,6 +30,7 @@
 #include "troupe/export.h"
 #include "troupe/runtime.h"
 #include "troupe/status.h"
+#include "troupe/tls.h"
 
 namespace caf {
 class actor_system;
@@ -71,7 +74,10 @@ struct ServerOptions {
   // Devices and threads of the task. `tasks` is the server's own matter.
   RuntimeOptions runtime;
   ClientPolicy clients;
-  bool insecure = false;
+  // Whose certificates this server shows and accepts. Its clients, and all servers of the cluster,
+  // use TLS then, too. By default what the environment says (TROUPE_TLS_*).
+  TlsOptions tls;
+  bool insecure = false;  // without TLS, also at addresses of other machines
   // The address of an interface to listen at; "": for a task of this machine that of its host, else
   // all interfaces. The port is that of the task's address in the cluster, where the others call.
   std::string bind;
@@ -124,8 +130,8 @@ struct ServerStatus {
 class Server {
  public:
   // In an actor system of its own. INVALID_ARGUMENT for impossible options; FAILED_PRECONDITION for
-  // addresses of other machines without `insecure`; UNAVAILABLE when its port cannot be opened, or
-  // not within 30 s.
+  // addresses of other machines with neither TLS nor `insecure`; UNAVAILABLE when its port cannot
+  // be opened; errors of certificates as of UseTls.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options);
   // In the caller's, which must outlive it, and which ConfigureServer has prepared.
   static absl::StatusOr<std::unique_ptr<Server>> StartIn(caf::actor_system& system, const ServerOptions& options);
@@ -146,7 +152,8 @@ class Server {
   // That of the task. Its sessions (SessionOptions.runtime) are in this process, and outlive Stop.
   // The server's threads end with the last share of the runtime: those that compute
   // (RuntimeOptions.threads), two of CAF's scheduler for all who are in control, and one each for
-  // the network, CAF's clock and printer, deadlines, and for compiling while that goes on.
+  // the network, CAF's clock and printer, deadlines, and for compiling while that goes on; until
+  // Stop one more for the port.
   std::shared_ptr<Runtime> runtime() const;
   // Ends the clients' sessions, says goodbye to the others, waits until they know, and closes the
   // port. DEADLINE_EXCEEDED names
@@ -168,9 +175,9 @@ class Server {
 // middleman. To be called before the actor system is made.
 void ConfigureServer(caf::actor_system_config* config);
 
-// What the server at this address says. DEADLINE_EXCEEDED, or UNAVAILABLE with the reason, when
-// none answers in `at_most` (and a day); the look-up of a name may take longer, and each of the
-// parts has 100 ms.
+// What the server at this address says, by way of TLS if this process uses it (UseTls).
+// DEADLINE_EXCEEDED, or UNAVAILABLE with the reason, when none answers in `at_most` (and a day);
+// the look-up of a name may take longer, and each of the parts has 100 ms.
 absl::StatusOr<ServerStatus> AskServer(const HostPort& address, std::chrono::milliseconds at_most);
 
 }  // namespace troupe

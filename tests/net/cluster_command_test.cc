@@ -123,6 +123,30 @@ BOOST_AUTO_TEST_CASE(a_kill_at_a_step_hits_the_process_and_is_noted) {
   BOOST_TEST(Has(late->errors(), "all ended before these steps were reported: worker@5"));
 }
 
+BOOST_AUTO_TEST_CASE(up_with_tls_makes_a_certificate_that_its_processes_use) {
+  Folder folder;
+  // The program asks the server with the certificate, and without.
+  const std::string troupe = TROUPE_PROGRAM;
+  const auto up = Cluster(
+      {"up", "ps=1;worker=1", "--tls", "--program",
+       StrCat("worker=sh -c 'a=\"{cluster}\"; a=${a%%;*}; a=${a#ps=}; until ", troupe,
+              " status $a; do sleep 0.2; done; ",
+              "env -u TROUPE_TLS_CERTIFICATE -u TROUPE_TLS_KEY -u TROUPE_TLS_CA_FILE ", troupe, " status $a || true'")},
+      folder);
+  const std::string said = Said(up.get());
+  BOOST_TEST_INFO(said);
+  BOOST_TEST(up->Wait() == 0);
+  const auto logs = Cluster({"logs", "worker:0"}, folder);
+  const std::string log = Said(logs.get());
+  BOOST_TEST(Has(log, "/job:ps/replica:0/task:0 at "), log);
+  BOOST_TEST(Has(log, "its connections are encrypted (TLS), and this process has no certificate"), log);
+  BOOST_TEST(fs::exists(folder.path + "/tls/node.key"));
+  const auto certificate =
+      std::make_unique<Process>(std::vector<std::string>{"cluster", "certificate", folder.path + "/more"});
+  BOOST_TEST(certificate->Wait() == 0);
+  BOOST_TEST(fs::exists(folder.path + "/more/ca.crt"));
+}
+
 BOOST_AUTO_TEST_CASE(a_program_that_goes_on_failing_ends_the_cluster) {
   Folder folder;
   const auto up = Cluster(

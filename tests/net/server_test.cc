@@ -180,25 +180,26 @@ BOOST_AUTO_TEST_CASE(impossible_options_are_refused) {
 
 BOOST_AUTO_TEST_CASE(a_probe_ends) {
   const auto port = static_cast<uint16_t>(FreePorts(1)[0]);
-  BOOST_TEST((Probe({"127.0.0.1", port}, 5s, nullptr).status().code() == absl::StatusCode::kUnavailable));
-  const absl::Status unknown = Probe({"no-such-host.invalid", port}, 5s, nullptr).status();
+  const auto tls = ClientTls().value();
+  BOOST_TEST((Probe({"127.0.0.1", port}, 5s, nullptr, tls).status().code() == absl::StatusCode::kUnavailable));
+  const absl::Status unknown = Probe({"no-such-host.invalid", port}, 5s, nullptr, tls).status();
   BOOST_TEST((unknown.code() == absl::StatusCode::kUnavailable));
   std::atomic<bool> cancelled{true};
   const auto server = Server::Start(Options(LocalCluster(1), "ps")).value();
   const HostPort there = HostPort::Parse(server->status()->address).value();
-  BOOST_TEST(Probe(there, 20s, nullptr)->ToString() == there.ToString());
-  BOOST_TEST(Probe({"localhost", there.port}, 20s, nullptr)->ToString() == there.ToString());
-  BOOST_TEST((Probe(there, 20s, &cancelled).status().code() == absl::StatusCode::kCancelled));
+  BOOST_TEST(Probe(there, 20s, nullptr, tls)->at.ToString() == there.ToString());
+  BOOST_TEST(Probe({"localhost", there.port}, 20s, nullptr, tls)->at.ToString() == there.ToString());
+  BOOST_TEST((Probe(there, 20s, &cancelled, tls).status().code() == absl::StatusCode::kCancelled));
   // Who accepts connections and says nothing.
   const Silent silent;
-  BOOST_TEST(Probe(silent.address, 200ms, nullptr).status().message() ==
+  BOOST_TEST(Probe(silent.address, 200ms, nullptr, nullptr).status().message() ==
              StrCat(silent.address.ToString(), ": it accepted the connection and does not speak: no answer in time"));
 }
 
 // A look-up of a name, for one, goes on after Close: it may refer to nothing of the actor system.
 BOOST_AUTO_TEST_CASE(probes_that_are_closed_hold_nobody) {
   const Silent silent;
-  const auto probes = std::make_shared<Probes>();
+  const auto probes = Probes::With(ClientTls().value());
   std::atomic<int> told{0};
   auto held = std::make_shared<int>(1);
   const std::weak_ptr<int> watched = held;
@@ -218,13 +219,13 @@ BOOST_AUTO_TEST_CASE(look_ups_that_do_not_end_take_a_bounded_number_of_threads) 
   std::latch answer(1);
   std::atomic<int> looking{0};
   const auto probes = std::make_shared<Probes>(
-      [&](const HostPort& address, std::chrono::milliseconds, const std::atomic<bool>*) -> absl::StatusOr<HostPort> {
+      [&](const HostPort& address, std::chrono::milliseconds, const std::atomic<bool>*) -> absl::StatusOr<Reached> {
         ++looking;
         answer.wait();
-        return address;
+        return Reached{address, nullptr};
       });
   std::atomic<int> found{0}, again{0}, too_many{0};
-  const auto told = [&](const absl::StatusOr<HostPort>& r) {
+  const auto told = [&](const absl::StatusOr<Reached>& r) {
     if (r.ok()) ++found;
     if (!r.ok() && r.status().message().find("an earlier probe of it") != std::string::npos) ++again;
     if (!r.ok() && r.status().message().find("64 other probes") != std::string::npos) ++too_many;

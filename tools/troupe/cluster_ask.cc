@@ -138,4 +138,11 @@ int ClusterDownCommand(const ClusterAskFlags& flags) {
   return Complain(kFailed, DeadlineExceeded("process ", seen->pid, " has not ended within ", flags.timeout_ms, " ms"));
 }
 
+int ClusterCertificateCommand(const ClusterAskFlags& flags) {
+  const absl::Status made = MakeClusterCertificate(flags.certificate);
+  if (!made.ok()) return Complain(kFailed, made);
+  Print(StrCat("made ca.crt, node.crt and node.key in ", flags.certificate, "\n"));
+  return kOk;
+}
+
 }  // namespace troupe::tool

@@ -12,6 +12,7 @@
 #include <filesystem>
 
 #include "graph/core/read_file.h"
+#include "troupe/tls.h"
 
 namespace troupe::tool {
 namespace {
@@ -84,6 +85,12 @@ absl::Status ClusterFolder::Write(const std::string& name, std::string_view text
   if (!written || std::rename(fresh.c_str(), path.c_str()) != 0)
     return Internal(path, " cannot be written: ", std::strerror(errno));
   return absl::OkStatus();
+}
+
+absl::Status ClusterFolder::MakeCertificate() {
+  std::error_code error;
+  for (const char* const name : {"ca.crt", "node.crt", "node.key"}) fs::remove(StrCat(path_, "/tls/", name), error);
+  return MakeClusterCertificate(path_ + "/tls");
 }
 
 absl::StatusOr<ClusterSeen> LookAtCluster(const std::string& path) {

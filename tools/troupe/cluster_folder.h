@@ -4,6 +4,7 @@
 //   state.json    the state as that process has written it last
 //   cluster.pbtxt the tasks and addresses, as a ClusterDef
 //   logs/         of each process
+//   tls/          the certificate of a cluster whose connections are encrypted
 //
 // Thread rule: one thread.
 #ifndef TROUPE_TOOLS_TROUPE_CLUSTER_FOLDER_H_
@@ -26,6 +27,8 @@ class ClusterFolder {
   ~ClusterFolder();
   // Who reads it sees the text before or this one.
   absl::Status Write(const std::string& name, std::string_view text);
+  // A new certificate, in place of what an earlier cluster had.
+  absl::Status MakeCertificate();
   std::string logs() const { return path_ + "/logs"; }
 
   ClusterFolder(std::string path, int lock) : path_(std::move(path)), lock_(lock) {}

@@ -247,6 +247,15 @@ absl::StatusOr<ClusterPlan> PlanCluster(const ClusterUpFlags& flags) {
       TROUPE_ASSIGN_OR_RETURN(spec.policy.restart, ReadRestart(restart->second));
     }
     spec.policy.most_restarts = flags.most_restarts;
+    if (flags.tls) {
+      const std::string files = flags.dir + "/tls/";
+      spec.environment = {{"TROUPE_TLS_CERTIFICATE", files + "node.crt"},
+                          {"TROUPE_TLS_KEY", files + "node.key"},
+                          {"TROUPE_TLS_CA_FILE", files + "ca.crt"},
+                          {"TROUPE_TLS_CA_FOLDER", ""},
+                          {"TROUPE_TLS_PASSPHRASE_FILE", ""},
+                          {"TROUPE_TLS_PEER_NAME", ""}};
+    }
     plan.processes.push_back(std::move(spec));
     plan.addresses.push_back(address.ToString());
   }

@@ -304,6 +304,9 @@ int ClusterUpCommand(const ClusterUpFlags& given) {
   if (!plan.ok()) return Complain(absl::IsInvalidArgument(plan.status()) ? kUsage : kFailed, plan.status());
   auto folder = ClusterFolder::Take(flags.dir);
   if (!folder.ok()) return Complain(kFailed, folder.status());
+  if (flags.tls) {
+    if (const absl::Status made = (*folder)->MakeCertificate(); !made.ok()) return Complain(kFailed, made);
+  }
   Run run(flags, *std::move(plan), *std::move(folder));
   absl::Status status = run.Start();
   if (status.ok()) status = run.Go();

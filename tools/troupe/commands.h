@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "troupe/status.h"
+#include "troupe/tls.h"
 
 namespace troupe::tool {
 
@@ -15,6 +16,14 @@ inline constexpr int kOk = 0;
 inline constexpr int kFailed = 1;      // the reason stands on stderr
 inline constexpr int kUsage = 2;       // the command line makes no sense
 inline constexpr int kUnknownOps = 3;  // what is to be run needs ops that do not exist here; all are listed
+
+// Files for encrypted connections; none: what the environment says.
+struct TlsFlags {
+  std::string certificate, key;
+  std::string ca;  // a file or a folder
+  std::string passphrase_file, peer_name;
+};
+TlsOptions ToOptions(const TlsFlags& flags);
 
 struct RunFlags {
   std::string graph;                 // a GraphDef, or the folder of a SavedModel
@@ -27,6 +36,7 @@ struct RunFlags {
   std::string out;                 // folder for .npy files
   std::string trace;               // file
   std::string server;              // as SessionOptions::target; "": in this process
+  TlsFlags tls;                    // of the connection there
   int repeat = 0;
   int threads = 0;
   int64_t timeout_ms = 0;    // of each step; 0 = none
@@ -70,6 +80,7 @@ struct ServeFlags {
   std::string from;       // "tf_config", "slurm", or "": the three above
   int slurm_port = 8888;  // of the first task of each node
   std::string bind;       // address of an interface; "": see ServerOptions
+  TlsFlags tls;
   bool insecure = false;
   bool no_shared_memory = false;
   int threads = 0;           // 0: one for each hardware thread
@@ -85,6 +96,7 @@ int ServeCommand(const ServeFlags& flags);
 
 struct StatusFlags {
   std::string address;  // host:port
+  TlsFlags tls;
   int64_t timeout_ms = 5000;
   bool json = false;
   bool metrics = false;  // in the text form of Prometheus
@@ -96,6 +108,7 @@ struct ClusterUpFlags {
   std::vector<std::string> programs;  // JOB=COMMAND; other jobs are served
   std::vector<std::string> restarts;  // JOB=always, on-failure or never
   std::string dir = "troupe_cluster";
+  bool tls = false;        // with a certificate that is made for this cluster
   int most_restarts = 10;  // of a process within a minute
   int64_t stop_within_ms = 10000;
   int threads = 0;                   // of each server
@@ -112,11 +125,13 @@ struct ClusterAskFlags {
   std::string task;  // of logs: "worker:0"; "": all
   int lines = 20;
   int64_t timeout_ms = 60000;  // of down
+  std::string certificate;     // the folder to make one in
   bool json = false;
 };
 int ClusterStatusCommand(const ClusterAskFlags& flags);
 int ClusterLogsCommand(const ClusterAskFlags& flags);
 int ClusterDownCommand(const ClusterAskFlags& flags);
+int ClusterCertificateCommand(const ClusterAskFlags& flags);
 
 // Opens shared libraries, whose ops and kernels register themselves. The status names the first
 // that could not be opened, and why.

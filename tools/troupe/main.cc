@@ -59,6 +59,20 @@ CLI::Validator Quiet(CLI::Validator check) { return check.description(""); }
   ::_exit(kFailed);
 }
 
+void AddTls(CLI::App* c, TlsFlags* tls) {
+  c->add_option("--tls_certificate", tls->certificate,
+                "Encrypt connections: a file (PEM) with the certificate of this process, and those between it and a CA "
+                "(TROUPE_TLS_CERTIFICATE)");
+  c->add_option("--tls_key", tls->key, "The file with its key (TROUPE_TLS_KEY)");
+  c->add_option("--tls_ca", tls->ca,
+                "A file, or a folder of files, with the CAs to trust (TROUPE_TLS_CA_FILE, TROUPE_TLS_CA_FOLDER)");
+  c->add_option("--tls_passphrase_file", tls->passphrase_file,
+                "A file whose first line is the passphrase of the key (TROUPE_TLS_PASSPHRASE_FILE; "
+                "TROUPE_TLS_PASSPHRASE is the passphrase itself)");
+  c->add_option("--tls_peer_name", tls->peer_name,
+                "A DNS name that the certificates of all others must have (TROUPE_TLS_PEER_NAME)");
+}
+
 template <class Command>
 void AddServers(const Command& command, ServeFlags* serve, StatusFlags* status) {
   CLI::App* s = command("serve", kServeAbout, [serve] { return ServeCommand(*serve); });
@@ -71,7 +85,8 @@ void AddServers(const Command& command, ServeFlags* serve, StatusFlags* status) 
   s->add_option("--slurm_port", serve->slurm_port, "With --from slurm: the port of the first task of each node")
       ->check(Quiet(CLI::Range(1, 65535)));
   s->add_option("--bind", serve->bind,
-                "Listen at the interface with this address, of this machine alone without --insecure");
+                "Listen at the interface with this address, of this machine alone without TLS or --insecure");
+  AddTls(s, &serve->tls);
   s->add_flag("--insecure", serve->insecure,
               "Allow addresses of other machines, although connections are neither encrypted nor authenticated");
   s->add_flag("--no_shared_memory", serve->no_shared_memory,
@@ -94,6 +109,7 @@ void AddServers(const Command& command, ServeFlags* serve, StatusFlags* status) 
       "Prints devices and sessions of the server at ADDRESS, and which tasks it sees, and whether they are alive.",
       [status] { return StatusCommand(*status); });
   a->add_option("ADDRESS", status->address, "HOST:PORT of a server")->required();
+  AddTls(a, &status->tls);
   a->add_option("--timeout", status->timeout_ms, "Milliseconds to wait for it")->check(Quiet(CLI::Range(1, 600000)));
   CLI::Option* json = a->add_flag("--json", status->json, "Print a JSON object");
   a->add_flag("--metrics", status->metrics, "Print metrics in the text form of Prometheus")->excludes(json);
@@ -127,6 +143,8 @@ void AddCluster(CLI::App* c, ClusterUpFlags* up, ClusterAskFlags* ask) {
       ->check(Quiet(CLI::Range(0, 1024)));
   u->add_option("--heartbeat", up->heartbeat_ms, "Milliseconds between the heartbeats of servers (200)")
       ->check(Quiet(CLI::Range(10, 60000)));
+  u->add_flag("--tls", up->tls,
+              "Encrypt the connections, by a certificate that is made for this cluster, in the folder tls of --dir");
   u->add_option("--kill", up->kills,
                 "ROLE[:TASK]@STEP: kill this process when a program reports the step; ROLE is a job, or chief, which "
                 "is the first task of the first program; may be given again")
@@ -139,6 +157,9 @@ void AddCluster(CLI::App* c, ClusterUpFlags* up, ClusterAskFlags* ask) {
   CLI::App* l = c->add_subcommand("logs", "Prints the last lines of the processes' logs.");
   l->add_option("TASK", ask->task, "Of this one alone, as in worker:0");
   l->add_option("--lines", ask->lines, "So many of each (20)")->check(Quiet(CLI::Range(1, 1000000)));
+  CLI::App* m =
+      c->add_subcommand("certificate", "Makes a CA, and ca.crt, node.crt and node.key for encrypted connections.");
+  m->add_option("FOLDER", ask->certificate, "Where to; it is made if it is missing")->required();
   CLI::App* d = c->add_subcommand("down", "Stops the cluster in order, and waits until it has ended.");
   d->add_option("--timeout", ask->timeout_ms, "Milliseconds to wait (60000)")->check(Quiet(CLI::Range(0, 3600000)));
   for (CLI::App* each : {s, l, d}) each->add_option("--dir", ask->dir, "The folder of the cluster (troupe_cluster)");
@@ -149,6 +170,7 @@ int RunCluster(const CLI::App& app, const ClusterUpFlags& up, const ClusterAskFl
   const CLI::App* const c = app.get_subcommand("cluster");
   if (c->got_subcommand("status")) return ClusterStatusCommand(ask);
   if (c->got_subcommand("logs")) return ClusterLogsCommand(ask);
+  if (c->got_subcommand("certificate")) return ClusterCertificateCommand(ask);
   if (c->got_subcommand("down")) return ClusterDownCommand(ask);
   return ClusterUpCommand(up);
 }
@@ -192,6 +214,7 @@ int Run(int argc, char** argv) {
   r->add_option(
       "--server", run.server,
       "Run it in a server of a cluster, troupe://HOST:PORT (or the first that answers of HOST:PORT,HOST:PORT)");
+  AddTls(r, &run.tls);
   r->add_option("--threads", run.threads, "Busy threads in all; 0 = one per hardware thread")
       ->check(Quiet(CLI::Range(0, 1024)));
   r->add_option("--timeout", run.timeout_ms, "Deadline of each step in milliseconds; 0 = none")

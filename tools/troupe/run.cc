@@ -258,6 +258,9 @@ int RunCommand(const RunFlags& given) {
   Loaded loaded;
   Feeds feeds;
   if (const int code = Load(&flags, &labels, &loaded, &feeds); code != kOk) return code;
+  if (!flags.server.empty()) {
+    if (const absl::Status tls = UseTls(ToOptions(flags.tls)); !tls.ok()) return Complain(kFailed, tls);
+  }
   SessionOptions options;
   options.target = flags.server;
   options.client_name = "troupe run";

@@ -1,5 +1,6 @@
 // troupe serve: one task of a cluster; troupe status: what a server sees of its cluster.
 #include <csignal>
+#include <filesystem>
 
 #include <unistd.h>
 
@@ -79,11 +80,23 @@ std::string HeadAsJson(const ServerStatus& s) {
 
 }  // namespace
 
+TlsOptions ToOptions(const TlsFlags& flags) {
+  TlsOptions o;
+  o.certificate = flags.certificate;
+  o.key = flags.key;
+  std::error_code error;
+  (std::filesystem::is_directory(flags.ca, error) ? o.ca_folder : o.ca_file) = flags.ca;
+  o.passphrase_file = flags.passphrase_file;
+  o.peer_name = flags.peer_name;
+  return o;
+}
+
 int ServeCommand(const ServeFlags& flags) {
   absl::StatusOr<ServerSpec> spec = ReadSpec(flags);
   if (!spec.ok()) return Complain(kUsage, spec.status());
   ServerOptions options;
   options.spec = *std::move(spec);
+  options.tls = ToOptions(flags.tls);
   options.insecure = flags.insecure;
   options.share_memory = !flags.no_shared_memory;
   options.bind = flags.bind;
@@ -126,6 +139,7 @@ int ServeCommand(const ServeFlags& flags) {
 int StatusCommand(const StatusFlags& flags) {
   const absl::StatusOr<HostPort> address = HostPort::Parse(flags.address);
   if (!address.ok()) return Complain(kUsage, address.status());
+  if (const absl::Status tls = UseTls(ToOptions(flags.tls)); !tls.ok()) return Complain(kFailed, tls);
   const absl::StatusOr<ServerStatus> status = AskServer(*address, milliseconds(flags.timeout_ms));
   if (!status.ok()) return Complain(kFailed, status.status());
   if (flags.metrics) {

@@ -1,0 +1,93 @@
+// MakeClusterCertificate: a CA that lives as long as the call, and the one certificate that it
+// gives.
+#ifdef TROUPE_TLS
+#include <fcntl.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/rand.h>
+#include <openssl/x509.h>
+#include <openssl/x509v3.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "net/tls_files.h"
+
+namespace troupe {
+namespace {
+
+using Key = std::unique_ptr<EVP_PKEY, FreeBy<EVP_PKEY_free>>;
+using Certificate = std::unique_ptr<X509, FreeBy<X509_free>>;
+
+bool AddExtension(X509* to, X509* by, int what, const char* value) {
+  X509V3_CTX context;
+  X509V3_set_ctx(&context, by, to, nullptr, nullptr, 0);
+  const std::unique_ptr<X509_EXTENSION, FreeBy<X509_EXTENSION_free>> e(
+      ::X509V3_EXT_conf_nid(nullptr, &context, what, value));
+  return e != nullptr && ::X509_add_ext(to, e.get(), -1) == 1;
+}
+
+// Of `key`, signed by `ca` with its key, or by itself where that is null. Null when OpenSSL fails.
+Certificate Sign(const char* name, EVP_PKEY* key, X509* ca, EVP_PKEY* ca_key) {
+  constexpr long kTenYears = 10L * 365 * 24 * 3600;  // NOLINT(runtime/int): OpenSSL's
+  Certificate c(::X509_new());
+  uint64_t number = 0;
+  if (c == nullptr || ::RAND_bytes(reinterpret_cast<unsigned char*>(&number), sizeof(number)) != 1) return nullptr;
+  X509_NAME* const subject = ::X509_get_subject_name(c.get());
+  const bool made = ::X509_set_version(c.get(), 2) == 1 &&
+                    ::ASN1_INTEGER_set_uint64(::X509_get_serialNumber(c.get()), number | 1) == 1 &&
+                    // Clocks of machines differ a little.
+                    ::X509_gmtime_adj(::X509_getm_notBefore(c.get()), -3600) != nullptr &&
+                    ::X509_gmtime_adj(::X509_getm_notAfter(c.get()), kTenYears) != nullptr &&
+                    ::X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC,
+                                                 reinterpret_cast<const unsigned char*>(name), -1, -1, 0) == 1 &&
+                    ::X509_set_issuer_name(c.get(), ca == nullptr ? subject : ::X509_get_subject_name(ca)) == 1 &&
+                    ::X509_set_pubkey(c.get(), key) == 1 &&
+                    AddExtension(c.get(), ca == nullptr ? c.get() : ca, NID_basic_constraints,
+                                 ca == nullptr ? "critical,CA:TRUE,pathlen:0" : "critical,CA:FALSE") &&
+                    AddExtension(c.get(), ca == nullptr ? c.get() : ca, NID_key_usage,
+                                 ca == nullptr ? "critical,keyCertSign" : "critical,digitalSignature") &&
+                    ::X509_sign(c.get(), ca_key, ::EVP_sha256()) != 0;
+  return made ? std::move(c) : nullptr;
+}
+
+// A new file, which only its owner may read.
+template <class Writes>
+absl::Status Write(const std::string& path, const Writes& writes) {
+  const int d = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (d < 0) return Unavailable(path, ": ", std::strerror(errno));
+  const std::unique_ptr<BIO, FreeBy<BIO_free>> to(::BIO_new_fd(d, BIO_CLOSE));
+  if (to == nullptr) {
+    ::close(d);
+    return ResourceExhausted(path, ": ", SslReason());
+  }
+  if (!writes(to.get()) || ::fsync(d) != 0) return Unavailable(path, ": it cannot be written: ", SslReason());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status MakeClusterCertificate(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return Unavailable(folder, ": ", error.message());
+  ::ERR_clear_error();
+  const Key ca_key(::EVP_EC_gen("P-256")), key(::EVP_EC_gen("P-256"));
+  if (ca_key == nullptr || key == nullptr) return ResourceExhausted("OpenSSL makes no key: ", SslReason());
+  const Certificate ca = Sign("Troupe cluster", ca_key.get(), nullptr, ca_key.get());
+  const Certificate node = ca == nullptr ? nullptr : Sign("node", key.get(), ca.get(), ca_key.get());
+  if (node == nullptr) return ResourceExhausted("OpenSSL makes no certificate: ", SslReason());
+  TROUPE_RETURN_IF_ERROR(Write(folder + "/ca.crt", [&](BIO* to) { return ::PEM_write_bio_X509(to, ca.get()) == 1; }));
+  TROUPE_RETURN_IF_ERROR(
+      Write(folder + "/node.crt", [&](BIO* to) { return ::PEM_write_bio_X509(to, node.get()) == 1; }));
+  return Write(folder + "/node.key", [&](BIO* to) {
+    return ::PEM_write_bio_PKCS8PrivateKey(to, key.get(), nullptr, nullptr, 0, nullptr, nullptr) == 1;
+  });
+}
+
+}  // namespace troupe
+#endif  // TROUPE_TLS

@@ -1,0 +1,39 @@
+// What TlsOptions name, read and checked: it makes links that are encrypted and authenticated.
+//
+// Everything of OpenSSL's is behind this header. Without OpenSSL there is no context.
+//
+// Thread rule: all methods are thread safe. Make, Accept and Connect read files.
+#ifndef TROUPE_NET_TLS_CONTEXT_H_
+#define TROUPE_NET_TLS_CONTEXT_H_
+
+#include <memory>
+
+#include "net/link.h"
+#include "troupe/tls.h"
+
+namespace troupe {
+
+class TlsContext {
+ public:
+  virtual ~TlsContext() = default;
+  // Null: without TLS. Errors as of UseTls.
+  static absl::StatusOr<std::shared_ptr<TlsContext>> Make(const TlsOptions& options);
+  // A link on a socket that was accepted, or connected, whose handshake has not begun.
+  virtual absl::StatusOr<std::unique_ptr<Link>> Accept(std::shared_ptr<Socket> socket) = 0;
+  virtual absl::StatusOr<std::unique_ptr<Link>> Connect(std::shared_ptr<Socket> socket) = 0;
+};
+
+// That of the clients of this process.
+absl::StatusOr<std::shared_ptr<TlsContext>> ClientTls();
+
+// `options`, or what the environment has in their place.
+TlsOptions WithEnvironment(const TlsOptions& options);
+// Whether they name anything, so that connections are to have TLS.
+bool NamesTls(const TlsOptions& options);
+
+// With OpenSSL, for Make. `passphrase`: of the environment, used without a file.
+absl::StatusOr<std::shared_ptr<TlsContext>> OpenTls(const TlsOptions& options, std::string passphrase);
+
+}  // namespace troupe
+
+#endif  // TROUPE_NET_TLS_CONTEXT_H_

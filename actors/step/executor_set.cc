@@ -5,7 +5,6 @@
 
 #include <spdlog/spdlog.h>
 
-#include "actors/executor/run_rows.h"
 #include "actors/runtime/runtime_impl.h"
 #include "actors/signature/signature.h"
 #include "actors/step/answers.h"
@@ -13,6 +12,8 @@
 #include "actors/step/own_result.h"
 #include "actors/step/remote_steps.h"
 #include "actors/threads/surely.h"
+#include "actors/trace/step_statistics.h"
+#include "graph/core/clock.h"
 #include "kernels/numerics_check.h"
 #include "troupe/proto/config.pb.h"
 
@@ -207,12 +208,13 @@ void ExecutorSet::Launch(caf::execution_unit* home, bool stats) noexcept {
   absl::Status failed;
   try {
     if (remote_ != nullptr) [[unlikely]] {
-      for (std::string& of_before : remote_statistics_) of_before.clear();
+      for (RemoteStatistics& of_before : remote_statistics_) of_before.bytes.clear();
+      if (stats) timed_since_ = NowNanos();
       remote_->Prepare(context_->step_id, arguments_, input.partial, stats, numerics_.get());
     }
     for (int i = 0; i < parts; ++i) {
       timings_[i].clear();
-      input.timings = stats ? &timings_[i] : nullptr;
+      input.timings = stats ? TimingsOf(i) : nullptr;
       run_step message;
       message.num_arguments = signature_->parts[i]->num_arguments;
       if (i + 1 < parts) {
@@ -239,6 +241,11 @@ void ExecutorSet::Launch(caf::execution_unit* home, bool stats) noexcept {
   std::shared_ptr<Executor> last;
   if (home == elsewhere_ && parts > 0) last = executors_.back();
   for (int i = 0; i < parts; ++i) executors_[i]->Start(home);
+}
+
+[[gnu::cold]] std::vector<node_run>* ExecutorSet::TimingsOf(int part) {
+  if (part == 0) timed_since_ = NowNanos();
+  return &timings_[static_cast<size_t>(part)];
 }
 
 // The step does not end meanwhile: this thread has a share of it.
@@ -272,6 +279,7 @@ void ExecutorSet::LaunchRemote(caf::execution_unit* home) noexcept {
 void ExecutorSet::EndRemote() { signature_->runtime->impl()->remote_steps->End(step_id()); }
 
 void ExecutorSet::RemoteDone(size_t task, parts_done&& message) {
+  const int64_t heard = message.statistics.empty() ? 0 : NowNanos();
   // Whoever asks next has it compiled, and registered, anew.
   if (message.forgotten) signature_->SetStale();
   if (message.failed_check && numerics_ != nullptr) numerics_->log->Fail();
@@ -286,7 +294,7 @@ void ExecutorSet::RemoteDone(size_t task, parts_done&& message) {
   }
   {
     std::lock_guard<std::mutex> lock(mu_);
-    remote_statistics_[task] = std::move(message.statistics);
+    remote_statistics_[task] = {std::move(message.statistics), heard};
   }
   step_->PartDone();
 }
@@ -434,31 +442,39 @@ void ExecutorSet::Measure() {
   cost_.Saw(arguments_, nanos);
 }
 
+void ExecutorSet::AddRemoteStatistics(proto::RunMetadata* metadata) const {
+  RemoteSteps& steps = *signature_->runtime->impl()->remote_steps;
+  std::vector<OtherStatistics> others;
+  for (size_t i = 0; i < remote_statistics_.size(); ++i) {
+    const auto& [bytes, heard] = remote_statistics_[i];
+    OtherStatistics other;
+    if (bytes.empty() || !ReadStatistics(bytes, &other.metadata)) continue;
+    const RemotePlan::Task& task = remote_->plan().tasks[i];
+    const proto::StepTrace::Process& there = other.metadata.step_trace().own();
+    other.task = remote_->plan().NameOf(task);
+    other.clock =
+        steps.Exchanged(task.incarnation, remote_->sent_nanos(i), there.begin_nanos(), there.end_nanos(), heard);
+    others.push_back(std::move(other));
+  }
+  AddAligned(std::move(others), metadata);
+}
+
 // Statistics for which there is no memory are missing.
 void ExecutorSet::FillMetadata(const RunOptions& options, proto::RunMetadata* metadata) const noexcept try {
   if (!options.collect_stats) return;
-  for (size_t i = 0; i < executors_.size(); ++i) {
-    const CompiledPart& part = *signature_->parts[i];
-    proto::DeviceStepStats* device = metadata->mutable_step_stats()->add_dev_stats();
-    device->set_device(part.device->name());
-    for (const node_run& t : timings_[i]) {
-      proto::NodeExecStats* n = device->add_node_stats();
-      n->set_node_name(std::string(part.info[t.node].name));
-      n->set_timeline_label(StrCat(part.info[t.node].name, " = ", part.info[t.node].op));
-      n->set_all_start_micros((t.start_nanos) / 1000);
-      n->set_op_start_rel_micros(0);
-      n->set_op_end_rel_micros((t.end_nanos - t.start_nanos) / 1000);
-      n->set_all_end_rel_micros((t.end_nanos - t.start_nanos) / 1000);
-      n->set_all_start_nanos(t.start_nanos);
-      n->set_all_end_rel_nanos(t.end_nanos - t.start_nanos);
-      n->set_thread_id(t.thread);
-      device->mutable_thread_names()->try_emplace(t.thread, rows::Name(t.thread));
-    }
+  const int64_t over = NowNanos();
+  for (size_t i = 0; i < executors_.size(); ++i)
+    AddPartStatistics(*signature_->parts[i], timings_[i], timed_since_, metadata);
+  proto::StepTrace::Process* const own = metadata->mutable_step_trace()->mutable_own();
+  if (!executors_.empty()) {
+    const std::string& device = signature_->parts.front()->device->name();
+    own->set_task(device.substr(0, device.find("/device:")));
+  } else if (remote_ != nullptr) {
+    own->set_task(remote_->plan().port);
   }
-  for (const std::string& bytes : remote_statistics_) {
-    proto::RunMetadata others;
-    if (!bytes.empty() && others.ParseFromString(bytes)) metadata->mutable_step_stats()->MergeFrom(others.step_stats());
-  }
+  own->set_begin_nanos(timed_since_);
+  own->set_end_nanos(over);
+  if (remote_ != nullptr) AddRemoteStatistics(metadata);
 } catch (const std::bad_alloc&) {
   spdlog::error("no memory is left for the statistics of a step");
 }

@@ -176,6 +176,10 @@ class alignas(64) ExecutorSet : public StepGroup, public StepListener, public Ca
   // Takes back the step's updates if it failed by its check.
   void EndNumerics();
   bool RenewLate() noexcept;
+  // Where a part of a step with statistics keeps them.
+  std::vector<node_run>* TimingsOf(int part);
+  // What other processes have measured, in this one's clock.
+  void AddRemoteStatistics(proto::RunMetadata* metadata) const;
   // Records how long the step's turns and jobs took, and with which feeds. REQUIRES: the step is
   // over, and its arguments are still there.
   void Measure();
@@ -205,8 +209,13 @@ class alignas(64) ExecutorSet : public StepGroup, public StepListener, public Ca
   std::vector<Tensor> arguments_, results_;
   std::vector<bits::Loan> loans_;  // by argument
   std::vector<std::vector<node_run>> timings_;
-  std::vector<std::string> remote_statistics_;  // by task
-  std::shared_ptr<NumericsCheck> numerics_;     // null: the step does not check itself
+  int64_t timed_since_ = 0;  // of a step with statistics: when it began
+  struct RemoteStatistics {
+    std::string bytes;  // of a RunMetadata
+    int64_t heard_nanos = 0;
+  };
+  std::vector<RemoteStatistics> remote_statistics_;  // by task
+  std::shared_ptr<NumericsCheck> numerics_;          // null: the step does not check itself
   std::atomic<int> parts_left_{0};
   std::mutex mu_;  // guards status_, remote_statistics_, and context_ against Stop
   absl::Status status_;

@@ -113,6 +113,7 @@ void RemoteSteps::TaskWent(const RemoteTask& task, const absl::Status& why, bool
         gone = std::move(it->second);
         masters_.erase(it);
       }
+      clocks_.erase(task.incarnation);
       std::vector<Key> early;
       for (const auto& [key, letters] : early_) {
         if (std::get<0>(key) == task.incarnation) early.push_back(key);

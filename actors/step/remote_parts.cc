@@ -7,6 +7,7 @@
 #include "actors/messages/messages.h"
 #include "actors/runtime/worker_actor.h"
 #include "actors/step/freight.h"
+#include "graph/core/clock.h"
 #include "kernels/numerics_check.h"
 
 namespace troupe {
@@ -14,7 +15,8 @@ namespace troupe {
 // Made when the library is loaded, since memory may be lacking when it is needed.
 static const absl::Status& kTaskWent = *new absl::Status(Unavailable("the task of the parts was out of reach"));
 
-RemoteParts::RemoteParts(std::shared_ptr<const RemotePlan> plan) : plan_(std::move(plan)), owed_(plan_->tasks.size()) {}
+RemoteParts::RemoteParts(std::shared_ptr<const RemotePlan> plan)
+    : plan_(std::move(plan)), owed_(plan_->tasks.size()), sent_nanos_(plan_->tasks.size()) {}
 
 size_t RemoteParts::Find(uint32_t number) const {
   const auto& tasks = plan_->tasks;
@@ -58,6 +60,7 @@ absl::Status RemoteParts::Launch(bool cancelled, int* missed) {
     const RemoteTask now = plan_->remote->Find(plan_->NameOf(task));
     absl::Status sent;
     messages_[i].cancelled = cancelled;
+    if (messages_[i].timed) sent_nanos_[i] = NowNanos();
     run_parts none{plan_->master, step, task.handle, task.number, true, true, false, false, {}, {}};
     if (!port) {
       sent = plan_->directory->WhyDown(WorkerName(plan_->port));

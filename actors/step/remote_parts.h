@@ -57,6 +57,8 @@ class RemoteParts : public RemoteLink {
   // True once for each task that has been reached: whoever gets it counts the task as done.
   bool TakeOwed(size_t task, int64_t step) { return owed_[task].compare_exchange_strong(step, 0); }
   bool Owes(size_t task, int64_t step) const { return owed_[task].load() == step; }
+  // Of a step with statistics: when the task was sent its message.
+  int64_t sent_nanos(size_t task) const { return sent_nanos_[task]; }
   // The index of a task with this number; size() when there is none.
   size_t Find(uint32_t number) const;
   bool Takes(size_t task, uint32_t argument) const;
@@ -79,6 +81,7 @@ class RemoteParts : public RemoteLink {
   const std::shared_ptr<const RemotePlan> plan_;
   std::vector<run_parts> messages_;
   std::vector<std::atomic<int64_t>> owed_;  // by task: the step; 0: nothing
+  std::vector<int64_t> sent_nanos_;         // by task
 };
 
 }  // namespace troupe

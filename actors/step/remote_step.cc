@@ -9,6 +9,7 @@
 #include "actors/signature/signature.h"
 #include "actors/step/executor_set.h"
 #include "actors/threads/no_memory.h"
+#include "graph/core/clock.h"
 #include "kernels/numerics_check.h"
 #include "troupe/proto/config.pb.h"
 
@@ -57,6 +58,7 @@ void AnswerMaster(Runtime::Impl* runtime, const caf::actor& master, parts_done&&
 }
 
 void RemoteStep::Begin() {
+  if (asked_.timed) came_nanos_ = NowNanos();
   Signature& signature = *graph_->signature;
   arguments_.resize(signature.feeds.size());
   for (auto& [index, value] : asked_.arguments) {
@@ -114,6 +116,25 @@ void RemoteStep::PartDone() {
   if (set_->CountDown(1)) Over();
 }
 
+std::string RemoteStep::Statistics() const try {
+  proto::RunMetadata metadata, end;
+  RunOptions options;
+  options.collect_stats = true;
+  set_->FillMetadata(options, &metadata);
+  proto::StepTrace::Process* const own = metadata.mutable_step_trace()->mutable_own();
+  own->set_task(graph_->task);
+  own->set_begin_nanos(came_nanos_);
+  std::string bytes;
+  if (!metadata.SerializeToString(&bytes)) return "";
+  // The master tells how the clocks stand from when the answer left. Bytes that follow add to the
+  // message before them.
+  end.mutable_step_trace()->mutable_own()->set_end_nanos(NowNanos());
+  if (!end.AppendToString(&bytes)) return "";
+  return bytes;
+} catch (const std::bad_alloc&) {
+  return "";
+}
+
 void RemoteStep::Over() {
   // Goes last: the runtime may end with it.
   const std::shared_ptr<Runtime> keep = std::move(runtime_);
@@ -122,17 +143,7 @@ void RemoteStep::Over() {
   steps_->Over(asked_.master, asked_.step, graph_->number);
   set_->transport().LinkTo(nullptr);
   parts_done answer{asked_.master, asked_.step, graph_->number, {}, false, false, {}, {}};
-  if (asked_.timed) {
-    try {
-      proto::RunMetadata metadata;
-      RunOptions options;
-      options.collect_stats = true;
-      set_->FillMetadata(options, &metadata);
-      metadata.SerializeToString(&answer.statistics);
-    } catch (const std::bad_alloc&) {
-      answer.statistics.clear();
-    }
-  }
+  if (asked_.timed) answer.statistics = Statistics();
   std::shared_ptr<UpdateLog> updates;
   try {
     answer.status = set_->FinishForMaster(&answer.results, &updates);

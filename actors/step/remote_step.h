@@ -61,6 +61,7 @@ class RemoteStep : public Step, public RemoteLink, public std::enable_shared_fro
   bool Report(PartAddress from, stall_report& report) override;
 
  private:
+  std::string Statistics() const;
   void ToMaster(PartAddress from, step_message&& message) noexcept;
   absl::Status ToTask(const std::string& name, part_letter&& letter) const;
   FreightOut::Owner owner() const { return {asked_.master, asked_.step, graph_->number}; }
@@ -73,6 +74,7 @@ class RemoteStep : public Step, public RemoteLink, public std::enable_shared_fro
   std::shared_ptr<RemoteStep> me_;  // while it runs
   ExecutorSet* set_ = nullptr;      // likewise
   int64_t own_step_ = 0;
+  int64_t came_nanos_ = 0;  // of a step with statistics: when its message came
   std::vector<Tensor> arguments_;
 };
 

@@ -566,6 +566,18 @@ void RemoteSteps::End(int64_t step) {
   freight_->out.EndStep({runtime_->incarnation, step, FreightOut::kMasters});
 }
 
+ClockBounds RemoteSteps::Exchanged(uint64_t process, int64_t sent, int64_t asked, int64_t answered, int64_t heard) {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (IsThere(process)) {
+    ClockBounds& clock = clocks_[process];
+    clock.Exchange(sent, asked, answered, heard);
+    return clock;
+  }
+  ClockBounds once;
+  once.Exchange(sent, asked, answered, heard);
+  return once;
+}
+
 size_t RemoteSteps::graphs() const {
   size_t n = 0;
   std::lock_guard<std::mutex> lock(mu_);

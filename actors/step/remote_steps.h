@@ -62,6 +62,7 @@
 #include "actors/runtime/remote_tasks.h"
 #include "actors/runtime/runtime_impl.h"
 #include "actors/step/freight.h"
+#include "actors/trace/clock_bounds.h"
 #include "actors/wire/graph_messages.h"
 #include "actors/wire/remote_messages.h"
 
@@ -141,6 +142,9 @@ class RemoteSteps : public std::enable_shared_from_this<RemoteSteps> {
   void KeepUpdates(uint64_t master, int64_t step, uint32_t task, std::shared_ptr<UpdateLog> updates);
   void Over(uint64_t master, int64_t step, uint32_t task);
   Runtime::Impl* runtime() const { return runtime_; }
+  // Where the clock of another process stands, by all exchanges with it, of which this is the last
+  // one (trace/clock_bounds.h).
+  ClockBounds Exchanged(uint64_t process, int64_t sent, int64_t asked, int64_t answered, int64_t heard);
   size_t graphs() const;
   size_t unsettled() const;
   size_t early() const {
@@ -215,6 +219,7 @@ class RemoteSteps : public std::enable_shared_from_this<RemoteSteps> {
   std::map<std::string, std::weak_ptr<RemoteSession>> sessions_;
   std::map<Key, Early> early_;
   std::deque<Key> early_in_order_;
+  std::map<uint64_t, ClockBounds> clocks_;  // of processes that are there
   size_t early_messages_ = 0;
   int64_t early_bytes_ = 0;
 };

@@ -4,6 +4,7 @@
 #include "actors/threads/inside_actor.h"
 #include "actors/train/replica_loop.h"
 #include "actors/train/server_recovery.h"
+#include "actors/train/step_tracer.h"
 #include "troupe/train/train_together.h"
 
 namespace troupe::train {
@@ -11,8 +12,12 @@ namespace {
 
 class Apart {
  public:
-  Apart(const Scope& root, const AsyncReplicas& async, const TrainingOptions& options, Teller* teller, Stop* stop)
-      : async_(async), chief_(async.options().worker == 0), loop_(root.graph(), options, teller, stop) {
+  Apart(const Scope& root, const AsyncReplicas& async, const TrainingOptions& options, Teller* teller, Stop* stop,
+        StepTracer* tracer)
+      : async_(async),
+        chief_(async.options().worker == 0),
+        tracer_(*tracer),
+        loop_(root.graph(), options, teller, stop) {
     if (chief_) recovery_.emplace(root, async.state(), options.checkpoints, /*each_alone=*/true);
   }
   absl::Status Run() {
@@ -69,8 +74,11 @@ class Apart {
     TROUPE_ASSIGN_OR_RETURN(Feeds feeds, FeedsOf(options().feeds, seen_));
     TROUPE_ASSIGN_OR_RETURN(feeds, FeedsOf(options().update_feeds, seen_, std::move(feeds)));
     std::vector<Tensor> out;
-    TROUPE_RETURN_IF_ERROR(
-        OfUpdate(loop_.session().Run(feeds, {async_.loss(), async_.step_after()}, {async_.update()}, &out)));
+    StepTracer::Step traced = tracer_.Begin(seen_);
+    const absl::Status updated = OfUpdate(loop_.session().Run(
+        traced.options(), feeds, {async_.loss(), async_.step_after()}, {async_.update()}, &out, traced.metadata()));
+    traced.End(updated, StrCat("update ", seen_, " by worker ", async_.options().worker));
+    TROUPE_RETURN_IF_ERROR(updated);
     const int64_t before = seen_, every = options().checkpoints.every_steps;
     seen_ = out[1].scalar<int64_t>();
     loop_.WentOn();
@@ -99,6 +107,7 @@ class Apart {
 
   const AsyncReplicas& async_;
   const bool chief_;
+  StepTracer& tracer_;
   std::optional<ServerRecovery> recovery_;
   Loop loop_;
   int64_t seen_ = 0, saved_ = -1, lost_updates_ = 0;
@@ -113,9 +122,11 @@ absl::StatusOr<TrainingReport> TrainApart(const Scope& root, const AsyncReplicas
   TROUPE_RETURN_IF_ERROR(root.status());
   Teller teller(options);
   Stop stop;
-  Apart apart(root, async, options, &teller, &stop);
+  StepTracer tracer(options.trace, &teller);
+  Apart apart(root, async, options, &teller, &stop, &tracer);
   TROUPE_RETURN_IF_ERROR(root.status());
   TROUPE_RETURN_IF_ERROR(apart.Run());
+  tracer.Finish();
   return apart.report();
 }
 

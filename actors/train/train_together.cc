@@ -8,6 +8,7 @@
 #include "actors/threads/inside_actor.h"
 #include "actors/train/replica_loop.h"
 #include "actors/train/server_recovery.h"
+#include "actors/train/step_tracer.h"
 #include "actors/train/sync_rounds.h"
 
 namespace troupe::train {
@@ -39,8 +40,10 @@ namespace {
 // The chief: hears notices, updates, saves, hands out tokens.
 class Chief {
  public:
-  Chief(const Scope& root, const SyncReplicas& sync, const TrainingOptions& options, Teller* teller, Stop* stop)
+  Chief(const Scope& root, const SyncReplicas& sync, const TrainingOptions& options, Teller* teller, Stop* stop,
+        StepTracer* tracer)
       : sync_(sync),
+        tracer_(*tracer),
         recovery_(root, sync.state(), options.checkpoints, /*each_alone=*/false),
         loop_(root.graph(), options, teller, stop),
         rounds_(sync.options().workers, sync.take()) {}
@@ -106,7 +109,11 @@ class Chief {
     rounds_.Next();
     if (!save && !last) AddTokens(&feeds);
     const Operation& update = save || last ? sync_.update() : sync_.update_and_hand_out();
-    TROUPE_RETURN_IF_ERROR(OfUpdate(loop_.session().Run(feeds, {}, {update}, nullptr)));
+    StepTracer::Step traced = tracer_.Begin(step);
+    const absl::Status updated =
+        OfUpdate(loop_.session().Run(traced.options(), feeds, {}, {update}, nullptr, traced.metadata()));
+    traced.End(updated, StrCat("update ", step));
+    TROUPE_RETURN_IF_ERROR(updated);
     seen_ = step + 1;
     loop_.WentOn();
     loop_.teller->Tell(event);
@@ -192,6 +199,7 @@ class Chief {
   }
 
   const SyncReplicas& sync_;
+  StepTracer& tracer_;
   ServerRecovery recovery_;
   Loop loop_;
   SyncRounds rounds_;
@@ -202,8 +210,9 @@ class Chief {
 // A worker, the chief's own too: waits for tokens, computes, sends.
 class Worker {
  public:
-  Worker(const Scope& root, const SyncReplicas& sync, const TrainingOptions& options, Teller* teller, Stop* stop)
-      : sync_(sync), loop_(root.graph(), options, teller, stop), life_(NewProcess() << kLifeBits) {}
+  Worker(const Scope& root, const SyncReplicas& sync, const TrainingOptions& options, Teller* teller, Stop* stop,
+         StepTracer* tracer)
+      : sync_(sync), tracer_(*tracer), loop_(root.graph(), options, teller, stop), life_(NewProcess() << kLifeBits) {}
 
   absl::Status Run() {
     for (;;) {
@@ -267,10 +276,17 @@ class Worker {
   absl::Status Send(int64_t step) {
     const Tensor notice = Words({SyncReplicas::kGradient, sync_.options().worker, life_, step});
     TROUPE_ASSIGN_OR_RETURN(const Feeds feeds, FeedsOf(loop_.options.feeds, step, {{sync_.notice().name(), notice}}));
-    return OfUpdate(loop_.session().Run(feeds, {}, {sync_.send()}, nullptr));
+    // In the chief's process an update comes after it.
+    const int worker = sync_.options().worker;
+    StepTracer::Step traced = tracer_.Begin(step, /*last=*/worker != 0);
+    const absl::Status sent =
+        OfUpdate(loop_.session().Run(traced.options(), feeds, {}, {sync_.send()}, nullptr, traced.metadata()));
+    traced.End(sent, StrCat("gradient ", step, " of worker ", worker));
+    return sent;
   }
 
   const SyncReplicas& sync_;
+  StepTracer& tracer_;
   Loop loop_;
   int64_t life_, step_ = 0;
   bool begun_ = false;
@@ -284,17 +300,19 @@ absl::StatusOr<TrainingReport> TrainTogether(const Scope& root, const SyncReplic
   TROUPE_RETURN_IF_ERROR(root.status());
   Teller teller(options);
   Stop stop;
+  StepTracer tracer(options.trace, &teller);
   TrainingReport report{.step = options.last_step};
   if (sync.options().worker != 0) {
-    Worker worker(root, sync, options, &teller, &stop);
+    Worker worker(root, sync, options, &teller, &stop, &tracer);
     TROUPE_RETURN_IF_ERROR(worker.Run());
+    tracer.Finish();
     report.recoveries = worker.recoveries();
     return report;
   }
   // Before there are threads: it adds nodes.
-  Chief chief(root, sync, options, &teller, &stop);
+  Chief chief(root, sync, options, &teller, &stop, &tracer);
   TROUPE_RETURN_IF_ERROR(root.status());
-  Worker worker(root, sync, options, &teller, &stop);
+  Worker worker(root, sync, options, &teller, &stop, &tracer);
   std::future<absl::Status> led = std::async(std::launch::async, [&] {
     absl::Status s = chief.Run();
     // Its worker has the token of the end; else it would wait for one for ever.
@@ -307,6 +325,7 @@ absl::StatusOr<TrainingReport> TrainTogether(const Scope& root, const SyncReplic
   // Who was told to stop says so; the other one says why.
   if (!s.ok() && (worked.ok() || !absl::IsCancelled(s))) return s;
   TROUPE_RETURN_IF_ERROR(worked);
+  tracer.Finish();
   chief.Report(&report);
   return report;
 }

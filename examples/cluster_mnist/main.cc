@@ -32,6 +32,10 @@
 //   --threads T         that compute; 0 = one per core
 //   --heartbeat MS      between two heartbeats, as of `troupe serve`
 //   --give_up MS        how long a lost process is waited for
+//   --trace FILE        of what ran when in this process's steps and on the servers for them, for
+//                       chrome://tracing; `troupe trace` puts those of several workers together
+//   --trace_from N      the first update of it; 10 without it
+//   --trace_steps K     so many updates; 5 without it
 //   --json              output is one JSON object a line, as follows; else the same as text
 //
 // A process that is started again with the same arguments goes on by itself, whichever it is. Exit
@@ -65,6 +69,8 @@
 //       "begin"; dropped: gradients that were too late, or came twice
 //   {"event": "save_failed", "task": 0, "why": "RESOURCE_EXHAUSTED: ..."}
 //       a checkpoint could not be written; training goes on
+//   {"event": "traced", "task": 0, "path": "trace.json"}
+//       what --trace asked for is written; or "trace_failed", with "why"
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cmath>
@@ -98,6 +104,7 @@ struct Flags {
   std::string cluster, job = "worker", mode = "sync", model_dir, net = "small", data, digits = TROUPE_DIGITS_FILE;
   int task = -1, take = 0, threads = 0, heartbeat = 0;
   int64_t steps = 100, batch = 100, seed = 1, save_steps = 100, report_steps = 1, give_up = 600'000;
+  train::TracePolicy trace;
   double learning_rate = 0;
   bool json = false;
 };
@@ -257,8 +264,13 @@ void Part::Tell(const train::TrainingEvent& event) {
     lines_.Print("step", {{"step", step}, {"loss", Number(event.loss)}, {"images_per_s", Number(rate)}});
   } else if (event.kind == TrainingEvent::kSaved) {
     lines_.Print("saved", {{"step", step}, {"path", Quoted(event.path)}});
+  } else if (event.kind == TrainingEvent::kTraced) {
+    lines_.Print("traced", {{"path", Quoted(event.path)}});
   } else {
-    lines_.Print(event.kind == TrainingEvent::kLost ? "lost" : "save_failed", {{"why", Quoted(event.why.ToString())}});
+    const char* const what = event.kind == TrainingEvent::kLost         ? "lost"
+                             : event.kind == TrainingEvent::kSaveFailed ? "save_failed"
+                                                                        : "trace_failed";
+    lines_.Print(what, {{"why", Quoted(event.why.ToString())}});
   }
 }
 
@@ -332,6 +344,7 @@ absl::Status Part::Run() {
   training.session.runtime = server->runtime();
   training.last_step = flags_.steps;
   training.checkpoints = {.folder = flags_.model_dir, .every_steps = flags_.save_steps};
+  training.trace = flags_.trace;
   training.give_up = milliseconds(flags_.give_up);
   training.feeds = [this](int64_t step) { return FeedsOf(step); };
   training.update_feeds = [this](int64_t step) { return RateOf(step); };
@@ -383,6 +396,13 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(10, 86400000));
   app.add_option("--give_up", flags.give_up, "milliseconds for which a lost process is waited for")
       ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--trace", flags.trace.file, "file of what ran when, for chrome://tracing");
+  app.add_option("--trace_from", flags.trace.first, "the first update of it")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--trace_steps", flags.trace.steps, "so many updates")
+      ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   app.add_flag("--json", flags.json, "print one JSON object a line");
   // Standard output has the lines.

@@ -82,6 +82,11 @@ const std::set<std::string> kLeftOut = {
     "TensorInfo.composite_tensor=5:TensorInfo.CompositeTensor",
 };
 
+// What we have and TensorFlow has not: messages of our own, and the fields that hold them, whose
+// numbers are far from TensorFlow's.
+const std::set<std::string> kOwnMessages = {"StepTrace", "StepTrace.Device", "StepTrace.Process", "StepTrace.Run"};
+const std::set<std::string> kOwnFields = {"RunMetadata.step_trace=1001:StepTrace"};
+
 BOOST_AUTO_TEST_CASE(fields_have_the_names_numbers_and_types_of_tensorflow) {
   Table theirs;
   for (const auto& line : test::ReadLines("definitions/proto_fields.txt")) {
@@ -95,9 +100,13 @@ BOOST_AUTO_TEST_CASE(fields_have_the_names_numbers_and_types_of_tensorflow) {
   BOOST_TEST(ours.size() > 100u);
   std::set<std::string> left_out;
   for (const auto& [name, fields] : ours) {
+    if (kOwnMessages.contains(name)) continue;
     const auto it = theirs.find(name);
     BOOST_TEST_REQUIRE((it != theirs.end()), name << " is not in proto_fields.txt");
-    for (const std::string& f : fields) BOOST_TEST(it->second.contains(f), name << "." << f << " is not TensorFlow's");
+    for (const std::string& f : fields) {
+      const bool known = it->second.contains(f) || kOwnFields.contains(name + "." + f);
+      BOOST_TEST(known, name << "." << f << " is not TensorFlow's");
+    }
     for (const std::string& f : it->second) {
       if (!fields.contains(f)) left_out.insert(name + "." + f);
     }
@@ -107,7 +116,9 @@ BOOST_AUTO_TEST_CASE(fields_have_the_names_numbers_and_types_of_tensorflow) {
 
 BOOST_AUTO_TEST_CASE(print_the_names_for_the_recorder) {
   std::string names;
-  for (const auto& [name, fields] : Ours()) StrAppend(&names, " ", name);
+  for (const auto& [name, fields] : Ours()) {
+    if (!kOwnMessages.contains(name)) StrAppend(&names, " ", name);
+  }
   BOOST_TEST_MESSAGE("proto_fields.py" << names);
 }
 

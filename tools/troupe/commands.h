@@ -133,6 +133,14 @@ int ClusterLogsCommand(const ClusterAskFlags& flags);
 int ClusterDownCommand(const ClusterAskFlags& flags);
 int ClusterCertificateCommand(const ClusterAskFlags& flags);
 
+struct TraceFlags {
+  std::vector<std::string> files;
+  std::string out;   // a file for all of them together; "": none
+  int64_t step = 0;  // of this one alone; 0: of all
+  bool json = false;
+};
+int TraceCommand(const TraceFlags& flags);
+
 // Opens shared libraries, whose ops and kernels register themselves. The status names the first
 // that could not be opened, and why.
 absl::Status LoadLibraries(const std::vector<std::string>& paths);

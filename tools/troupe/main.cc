@@ -31,6 +31,11 @@ constexpr const char* kServeAbout = R"(Runs the server of one task of a cluster,
 When it listens, it prints one line, with its devices. It keeps a connection to each other task, sees which of
 them are alive, and runs steps for them and for sessions of other processes, which name it as their target.)";
 
+constexpr const char* kTraceAbout =
+    R"(Says what the time of the steps in a trace was spent on: their critical path, and the longest stalls.
+
+FILE comes from `troupe run --trace`, from a program (troupe/timeline.h), or from this command's --out.)";
+
 // What the current exception says, for a reader who knows nothing of C++.
 std::string ExceptionText() {
   try {
@@ -221,7 +226,7 @@ int Run(int argc, char** argv) {
       ->check(Quiet(CLI::Range(int64_t{0}, int64_t{1} << 40)));
   r->add_option("--memory_limit", run.memory_limit, "Most bytes that tensors may take; 0 = no limit")
       ->check(Quiet(CLI::Range(int64_t{0}, std::numeric_limits<int64_t>::max())));
-  r->add_option("--trace", run.trace, "Write what ran when to FILE, for chrome://tracing");
+  r->add_option("--trace", run.trace, "Write what ran when to FILE, for chrome://tracing and troupe trace");
   r->add_flag("--check_numerics", run.check_numerics,
               "Fail at the first NaN or infinity that a node computes or that a variable is to be given");
   r->add_option("--numerics_folder", run.numerics_folder,
@@ -263,6 +268,14 @@ int Run(int argc, char** argv) {
       ->allow_extra_args(false);
   c->add_option("--out", checkpoint.out, "Write a copy with this prefix");
 
+  TraceFlags trace;
+  CLI::App* t = command("trace", kTraceAbout, [&] { return TraceCommand(trace); });
+  t->add_option("FILE", trace.files, "A trace; several of one run are put together")->required();
+  t->add_option("--step", trace.step, "The number of a step: say nothing of others")
+      ->check(Quiet(CLI::Range(int64_t{1}, int64_t{1} << 53)));
+  t->add_option("--out", trace.out, "Write all files as one, in one clock, for chrome://tracing");
+  t->add_flag("--json", trace.json, "Print a JSON object");
+
   ServeFlags serve;
   StatusFlags status_flags;
   AddServers(command, &serve, &status_flags);
@@ -271,7 +284,7 @@ int Run(int argc, char** argv) {
   AddCluster(command("cluster", kClusterAbout, [&] { return RunCluster(app, up, ask); }), &up, &ask);
 
   constexpr const char* kCommands =
-      "the commands are run, ops, graph, checkpoint, serve, status and cluster (troupe --help says more)";
+      "the commands are run, ops, graph, checkpoint, trace, serve, status and cluster (troupe --help says more)";
   if (argc < 2) return Complain(kUsage, std::string("name a command: ") + kCommands);
   const std::string first = argv[1];
   if (!first.starts_with('-') && app.get_subcommands([&](CLI::App* c) { return c->get_name() == first; }).empty())

@@ -11,12 +11,13 @@
 #include "tools/troupe/npy.h"
 #include "tools/troupe/output.h"
 #include "tools/troupe/saved_model.h"
-#include "tools/troupe/trace.h"
 #include "tools/troupe/value_text.h"
+#include "tools/troupe/write_file.h"
 #include "troupe/import_export.h"
 #include "troupe/proto/config.pb.h"
 #include "troupe/proto/graph.pb.h"
 #include "troupe/session.h"
+#include "troupe/timeline.h"
 
 namespace troupe::tool {
 namespace {
@@ -207,7 +208,9 @@ absl::Status Trace(Session* session, const RunFlags& flags, const Feeds& feeds) 
   proto::RunMetadata metadata;
   std::vector<Tensor> again;
   absl::Status s = session->Run(traced, feeds, flags.fetches, flags.targets, &again, &metadata);
-  if (s.ok()) s = WriteTrace(metadata, flags.trace);
+  Timeline timeline;
+  timeline.Add(metadata);
+  if (s.ok()) s = WriteFile(flags.trace, {timeline.Text()});
   return Annotate(s, "--trace");
 }
 

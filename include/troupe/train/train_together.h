@@ -52,9 +52,18 @@ struct CheckpointPolicy {
   int max_to_keep = 5;
 };
 
+// A file of what ran when (troupe/timeline.h), with the steps that this process makes for the
+// updates first, first + 1, ...: its gradients, and of the chief the updates, each with what
+// parameter servers do for it. Files of several workers are put together by `troupe trace`.
+struct TracePolicy {
+  std::string file;    // "": none
+  int64_t first = 10;  // the steps before are slower than the others: graphs are compiled, memory is taken
+  int64_t steps = 5;   // so many updates, fewer if the run ends before
+};
+
 // What happens in this process.
 struct TrainingEvent {
-  enum Kind : uint8_t { kBegin, kStep, kSaved, kSaveFailed, kLost };
+  enum Kind : uint8_t { kBegin, kStep, kSaved, kSaveFailed, kLost, kTraced, kTraceFailed };
   enum From : uint8_t { kStart, kServers, kCheckpoint };
   Kind kind = kBegin;
   int64_t step = 0;          // updates that the model has had; of kLost: that this process knows of
@@ -64,14 +73,15 @@ struct TrainingEvent {
   // number, apart: 1.
   double loss = 0;
   int gradients = 0;
-  std::string path;  // kSaved; kBegin: the checkpoint that was restored
-  absl::Status why;  // kLost, kSaveFailed
+  std::string path;  // kSaved, kTraced; kBegin: the checkpoint that was restored
+  absl::Status why;  // kLost, kSaveFailed, kTraceFailed
 };
 
 struct TrainingOptions {
   SessionOptions session;  // of a runtime of the cluster's; its share_variables is set
   int64_t last_step = 0;
   CheckpointPolicy checkpoints;
+  TracePolicy trace;
   // How long nothing may go on before it is given up, with the error of the last try, or
   // DEADLINE_EXCEEDED that names the workers which are missing.
   std::chrono::milliseconds give_up{600'000};

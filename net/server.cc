@@ -81,24 +81,6 @@ std::string InterfaceOf(const ServerOptions& o, const HostPort& own) {
   return host == "localhost" ? "127.0.0.1" : host;
 }
 
-// CAF's middleman does one thing after the other, and may be busy with a call to another task.
-absl::Status Publish(caf::actor_system& system, const caf::actor& whom, uint16_t port, const std::string& at) {
-  constexpr milliseconds kAtMost{30000};
-  absl::Status status;
-  caf::scoped_actor self(system);
-  const auto middleman = system.middleman().actor_handle();
-  self->request(middleman, kAtMost, caf::publish_atom::value, port, caf::actor_cast<caf::strong_actor_ptr>(whom),
-                std::set<std::string>(), at, true)
-      .receive([](uint16_t) {},
-               [&](const caf::error& e) {
-                 status = Unavailable(system.render(e), "; is another process there?");
-                 if (e != caf::sec::request_timeout) return;
-                 status = Unavailable("CAF has not opened the port within ", kAtMost.count(), " ms");
-                 self->send(middleman, caf::unpublish_atom::value, whom.address(), port);  // if it does so later
-               });
-  return status;
-}
-
 absl::StatusOr<std::unique_ptr<Server>> Make(const ServerOptions& options, caf::actor_system* system) {
   TROUPE_RETURN_IF_ERROR(Check(options));
   TROUPE_RETURN_IF_ERROR(MayBlock());

@@ -32,6 +32,12 @@ class Watcher {
     launcher_->Signal(process, incarnation, m.signal);
     return {};
   }
+  process_signalled On(const release_process& m) {
+    const int process = group_.Find(m.name);
+    if (process < 0) return {NotFound("there is no process of the name '", m.name, "'")};
+    Do(group_.Release(process, Now()));
+    return {};
+  }
   processes_state Status() const { return {group_.Status(Now())}; }
 
  private:
@@ -71,7 +77,7 @@ caf::behavior WatcherBehavior(caf::stateful_actor<WatcherState>* self, const Pro
       [w](const begin_processes& m) { w->On(m); },       [w](const process_launched& m) { w->On(m); },
       [w](const process_ended& m) { w->On(m); },         [w](const look_at_processes& m) { w->On(m); },
       [w](const stop_processes& m) { w->On(m); },        [w](const signal_process& m) { return w->On(m); },
-      [w](const get_processes&) { return w->Status(); },
+      [w](const get_processes&) { return w->Status(); }, [w](const release_process& m) { return w->On(m); },
   };
 }
 

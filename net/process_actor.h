@@ -11,6 +11,7 @@
 //   any       signal_process    6 hand it to the launcher; reply whether there is one as before
 //   any       get_processes     7 reply processes_state                               as before
 //   watching  (all is over)     8 tell `over`, once                                   over
+//   watching  release_process   9 the group launches it; reply whether there is one   watching
 //
 // Nobody restarts the actor: it has no state that could be lost but that of its children, and who
 // owns it ends them with it. Thread rule: SpawnProcesses from any thread; `over` is called in the
@@ -21,6 +22,7 @@
 //   4           edge_4_the_timer_starts_again_what_failed
 //   5           edge_5_a_stop_ends_who_does_not_end_in_time
 //   6, 7        edges_6_and_7_signals_are_handed_on_and_the_state_is_told
+//   9           edge_9_a_held_process_is_launched_when_it_is_released
 #ifndef TROUPE_NET_PROCESS_ACTOR_H_
 #define TROUPE_NET_PROCESS_ACTOR_H_
 
@@ -56,6 +58,10 @@ struct signal_process {
 struct process_signalled {
   absl::Status status;  // NOT_FOUND: there is no such process now
 };
+// Answered by process_signalled.
+struct release_process {
+  std::string name;
+};
 // Answered by processes_state.
 struct get_processes {};
 struct processes_state {
@@ -77,6 +83,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::look_at_processes)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::stop_processes)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::signal_process)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::process_signalled)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::release_process)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::get_processes)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::processes_state)
 

@@ -33,7 +33,8 @@ std::string HowItEnded(const ProcessEnd& end) {
 }  // namespace
 
 std::string_view ToString(ProcessState state) {
-  constexpr std::string_view kNames[] = {"starting", "running", "waiting", "stopping", "ended", "stopped", "given up"};
+  constexpr std::string_view kNames[] = {"held",     "starting", "running", "waiting",
+                                         "stopping", "ended",    "stopped", "given up"};
   return kNames[static_cast<size_t>(state)];
 }
 
@@ -41,7 +42,8 @@ ProcessGroup::ProcessGroup(const ProcessSupervisorOptions& options) : stop_withi
   uint64_t seed = options.seed;
   for (const ProcessSpec& spec : options.processes) {
     const uint64_t own = options.seed == 0 ? 0 : ++seed;
-    processes_.push_back({spec.name, spec.service, spec.policy, RestartDecision(PolicyOf(spec.policy, own))});
+    processes_.push_back(
+        {spec.name, spec.service, spec.held, spec.policy, RestartDecision(PolicyOf(spec.policy, own))});
   }
 }
 
@@ -59,8 +61,20 @@ void ProcessGroup::Launch(int process, Time now, Actions* actions) {
 
 ProcessGroup::Actions ProcessGroup::Begin(Time now) {
   Actions actions;
-  for (size_t i = 0; i < processes_.size(); ++i) Launch(static_cast<int>(i), now, &actions);
+  for (size_t i = 0; i < processes_.size(); ++i) {
+    if (processes_[i].held) {
+      Enter(&processes_[i], ProcessState::kHeld, now);
+    } else {
+      Launch(static_cast<int>(i), now, &actions);
+    }
+  }
   GoOn(now, &actions);
+  return actions;
+}
+
+ProcessGroup::Actions ProcessGroup::Release(int process, Time now) {
+  Actions actions;
+  if (at(process).state == ProcessState::kHeld) Launch(process, now, &actions);
   return actions;
 }
 
@@ -148,7 +162,7 @@ void ProcessGroup::StopThose(bool services, Time now, Actions* actions) {
   for (size_t i = 0; i < processes_.size(); ++i) {
     Process& p = processes_[i];
     if (p.service != services) continue;
-    if (p.state == ProcessState::kWaiting) Enter(&p, ProcessState::kStopped, now);
+    if (p.state == ProcessState::kWaiting || p.state == ProcessState::kHeld) Enter(&p, ProcessState::kStopped, now);
     if (p.state != ProcessState::kStarting && p.state != ProcessState::kRunning) continue;
     Enter(&p, ProcessState::kStopping, now);
     actions->push_back({static_cast<int>(i), p.incarnation, SIGTERM});

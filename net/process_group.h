@@ -18,6 +18,10 @@
 //   stopping          its time is over                 13 SIGKILL; remember its name                          stopping
 //   stopping          (stop within a shorter time)     14 its time is over sooner                             stopping
 //   any               news of another incarnation      15 ignored                                             as before
+//   (new)             (it begins, and is to be held)   16 nothing                                             held
+//   held              (release)                        17 launch incarnation 1                                starting
+//   held              (stop)                           18 forget it                                           stopped
+//   any other         (release)                        19 ignored                                             as before
 //
 // A process that is starting gets its signal when it has been launched: the launcher does one thing
 // after the other. Thread rule: belongs to its actor.
@@ -33,6 +37,8 @@
 //   13        edge_13_who_does_not_end_in_time_is_killed_and_named
 //   14        edge_14_a_stop_can_be_hurried
 //   15        edge_15_news_of_another_incarnation_is_ignored
+//   16, 17, 19  edges_16_17_and_19_who_is_held_starts_when_released
+//   18        edge_18_who_is_held_is_stopped_unstarted
 #ifndef TROUPE_NET_PROCESS_GROUP_H_
 #define TROUPE_NET_PROCESS_GROUP_H_
 
@@ -70,6 +76,7 @@ class ProcessGroup {
   Actions Launched(int process, uint64_t incarnation, const absl::StatusOr<int64_t>& pid, Time now);
   Actions Ended(int process, uint64_t incarnation, const ProcessEnd& end, Time now);
   Actions Stop(std::chrono::milliseconds at_most, Time now);
+  Actions Release(int process, Time now);
   // The timer. After every method NextLook says when it is due; nullopt: not at all.
   Actions Look(Time now);
   std::optional<Time> NextLook() const;
@@ -86,7 +93,7 @@ class ProcessGroup {
  private:
   struct Process {
     std::string name;
-    bool service = false;
+    bool service = false, held = false;
     ProcessPolicy policy;
     RestartDecision decision;
     ProcessState state = ProcessState::kStarting;

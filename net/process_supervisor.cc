@@ -163,6 +163,11 @@ absl::Status ProcessSupervisor::Signal(const std::string& name, int signal) {
   return noted.status;
 }
 
+absl::Status ProcessSupervisor::Release(const std::string& name) {
+  TROUPE_ASSIGN_OR_RETURN(const process_signalled noted, impl_->Ask<process_signalled>(release_process{name}));
+  return noted.status;
+}
+
 absl::StatusOr<bool> ProcessSupervisor::Wait(milliseconds at_most) const {
   TROUPE_RETURN_IF_ERROR(MayBlock());
   Impl::Heard& h = *impl_->heard;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -43,6 +44,13 @@ void Put(const Tensor& from, Tensor* to, int64_t at) {
   }
 }
 
+// Fills the tensor from row `from` on with its first row.
+void Repeat(Tensor* all, int64_t from) {
+  const int64_t row = all->num_elements() / all->dim(0);
+  const Tensor first = all->Slice(0, 1);
+  for (int64_t i = from; i < all->dim(0); ++i) Put(first, all, i * row);
+}
+
 // One name, once, in each list; numbers that mean something.
 absl::Status Check(const BatcherOptions& o) {
   for (const Names* names : {&o.feeds, &o.fetches}) {
@@ -56,12 +64,19 @@ absl::Status Check(const BatcherOptions& o) {
         "a batcher needs max_batch, max_waiting and max_steps of at least 1, and no negative time; it has ",
         o.max_batch, ", ", o.max_waiting, ", ", o.max_steps, ", max_delay_us ", o.max_delay_us, " and timeout_ms ",
         o.timeout_ms);
+  const std::vector<int64_t>& sizes = o.allowed_batch_sizes;
+  if (sizes.empty()) return absl::OkStatus();
+  const bool growing = std::adjacent_find(sizes.begin(), sizes.end(), std::greater_equal<>()) == sizes.end();
+  if (!growing || sizes.front() < 1 || sizes.back() != o.max_batch)
+    return InvalidArgument("allowed_batch_sizes grow from at least 1 to max_batch, ", o.max_batch, "; they are ",
+                           StrJoin(sizes, ", "));
   return absl::OkStatus();
 }
 
 }  // namespace
 
 caf::behavior Batcher::make_behavior() {
+  set_down_handler([this](const caf::down_msg& down) { Forget(down.source); });
   return {
       [this](const run_request& asked) { Take(asked); },
       [this](look) {
@@ -79,7 +94,31 @@ void Batcher::on_exit() {
   }
   waiting_.clear();
   running_.clear();
+  askers_.clear();
   session_ = nullptr;
+}
+
+void Batcher::Watch(const Request& request) {
+  if (request.asker && ++askers_[request.asker] == 1) monitor(caf::actor_cast<caf::actor>(request.asker));
+}
+
+void Batcher::Unwatch(const Request& request) {
+  const auto it = askers_.find(request.asker);
+  if (it == askers_.end() || --it->second > 0) return;
+  demonitor(request.asker);
+  askers_.erase(it);
+}
+
+void Batcher::Forget(const caf::actor_addr& asker) {
+  askers_.erase(asker);
+  for (auto it = waiting_.begin(); it != waiting_.end();) {
+    if (it->asker != asker) {
+      ++it;
+      continue;
+    }
+    rows_ -= it->rows;
+    it = waiting_.erase(it);
+  }
 }
 
 void Batcher::Take(const run_request& asked) {
@@ -90,6 +129,8 @@ void Batcher::Take(const run_request& asked) {
   if (status.ok() && request.rows > options_.max_waiting - rows_ && !waiting_.empty())
     status = ResourceExhausted(rows_, " rows wait for a step, and no more than ", options_.max_waiting, " may");
   if (!status.ok()) return Fail(&request, status);
+  request.asker = caf::actor_cast<caf::actor_addr>(current_sender());
+  Watch(request);
   waiting_.push_back(std::move(request));
   rows_ += waiting_.back().rows;
   Look();
@@ -145,6 +186,7 @@ void Batcher::Look() {
       ++it;
       continue;
     }
+    Unwatch(*it);
     Fail(&*it, absl::DeadlineExceededError("the request waited for a step until its deadline"));
     rows_ -= it->rows;
     it = waiting_.erase(it);
@@ -171,6 +213,7 @@ Batcher::Requests Batcher::NextStep() {
     // One that is too long for this step, or of another kind, is first in the next one.
     if (!fits) break;
     rows += it->rows;
+    Unwatch(*it);
     step.push_back(std::move(*it));
     it = waiting_.erase(it);
   }
@@ -178,18 +221,26 @@ Batcher::Requests Batcher::NextStep() {
   return step;
 }
 
+int64_t Batcher::RowsOfStep(int64_t rows) const {
+  const std::vector<int64_t>& sizes = options_.allowed_batch_sizes;
+  const auto it = std::lower_bound(sizes.begin(), sizes.end(), rows);
+  return it == sizes.end() ? rows : *it;
+}
+
 absl::StatusOr<run_request> Batcher::Together(const Requests& requests) const {
   run_request step;
+  int64_t rows = 0;
+  for (const Request& r : requests) rows += r.rows;
+  const int64_t filled = RowsOfStep(rows);
   step.fetches = options_.fetches;
   step.options.timeout_ms = options_.timeout_ms;
   for (size_t i = 0; i < options_.feeds.size(); ++i) {
     const Tensor& first = requests[0].feeds[i];
-    if (requests.size() == 1) {
+    if (requests.size() == 1 && filled == rows) {
       step.feeds.emplace_back(options_.feeds[i], first);
       continue;
     }
-    std::vector<int64_t> dims = {0};
-    for (const Request& r : requests) dims[0] += r.rows;
+    std::vector<int64_t> dims = {filled};
     for (int d = 1; d < first.rank(); ++d) dims.push_back(first.dim(d));
     Tensor all(first.dtype(), TensorShape(dims));
     if (!all.valid()) return ResourceExhausted("no memory for ", dims[0], " rows of '", options_.feeds[i], "'");
@@ -198,6 +249,7 @@ absl::StatusOr<run_request> Batcher::Together(const Requests& requests) const {
       Put(r.feeds[i], &all, at);
       at += r.feeds[i].num_elements();
     }
+    if (filled > rows) Repeat(&all, rows);
     step.feeds.emplace_back(options_.feeds[i], std::move(all));
   }
   return step;
@@ -237,6 +289,7 @@ void Batcher::Done(Requests&& requests, run_reply&& reply) {
   for (auto it = requests.rbegin(); it != requests.rend(); ++it) {
     it->alone = true;
     rows_ += it->rows;
+    Watch(*it);
     waiting_.push_front(std::move(*it));
   }
 }
@@ -244,11 +297,12 @@ void Batcher::Done(Requests&& requests, run_reply&& reply) {
 void Batcher::HandOut(Requests* requests, const std::vector<Tensor>& outputs) {
   int64_t rows = 0, at = 0;
   for (const Request& r : *requests) rows += r.rows;
+  const int64_t filled = RowsOfStep(rows);
   absl::Status status;
   for (size_t i = 0; i < outputs.size() && status.ok(); ++i) {
-    if (outputs[i].rank() < 1 || outputs[i].dim(0) != rows)
+    if (outputs[i].rank() < 1 || outputs[i].dim(0) != filled)
       status = FailedPrecondition("fetch '", options_.fetches[i], "' is ", outputs[i].TypeAndShape(), ", and not ",
-                                  rows, " rows as was fed");
+                                  filled, " rows as was fed");
   }
   for (Request& r : *requests) {
     run_reply reply;
@@ -256,7 +310,7 @@ void Batcher::HandOut(Requests* requests, const std::vector<Tensor>& outputs) {
     for (const size_t i : r.fetches) {
       if (!reply.status.ok()) break;
       // Rows of its own: who keeps them does not keep those of others.
-      reply.outputs.push_back(requests->size() == 1 ? outputs[i] : outputs[i].Slice(at, at + r.rows).Clone());
+      reply.outputs.push_back(r.rows == filled ? outputs[i] : outputs[i].Slice(at, at + r.rows).Clone());
       if (!reply.outputs.back().valid()) reply.status = ResourceExhausted("no memory for the rows of an answer");
     }
     if (!reply.status.ok()) reply.outputs.clear();

@@ -11,6 +11,7 @@
 //   running  run_reply with an error; there were others             7 it waits for a step alone waiting
 //   any      the batcher ends                                       8 run_reply UNAVAILABLE     (none)
 //   any      the batcher dies with it in hand: there is no memory   9 run_reply ABORTED         (none)
+//   waiting  down of its asker                                     10 forget it                 (none)
 //
 // Thread rule: an actor's.
 //
@@ -20,6 +21,7 @@
 //   4        edge_4_a_request_has_a_deadline
 //   6, 7     edges_6_and_7_a_request_at_fault_hurts_no_other
 //   8        edge_8_whoever_waits_hears_of_the_end
+//   10       edge_10_who_is_gone_is_not_computed
 // and tests/no_memory/batcher_test.cc:
 //   9        edge_9_whoever_asks_without_memory_is_answered
 #ifndef TROUPE_ACTORS_CALL_BATCHER_H_
@@ -48,6 +50,7 @@ class Batcher : public caf::event_based_actor {
   using Clock = std::chrono::steady_clock;
   struct Request {
     Reply<run_reply> reply;       // given when the request is dropped, too
+    caf::actor_addr asker;        // null: nobody knows
     std::vector<Tensor> feeds;    // in the order of the options
     std::vector<size_t> fetches;  // indices
     int64_t rows = 0;
@@ -66,15 +69,22 @@ class Batcher : public caf::event_based_actor {
   void Run(Requests&& requests);
   // Everything of the requests, one below the other.
   absl::StatusOr<run_request> Together(const Requests& requests) const;
+  // Of a step with so many, with those that fill it up.
+  int64_t RowsOfStep(int64_t rows) const;
   void Done(Requests&& requests, run_reply&& reply);
   void HandOut(Requests* requests, const std::vector<Tensor>& outputs);
+  // A request begins to wait, or has waited: its asker is monitored meanwhile.
+  void Watch(const Request& request);
+  void Unwatch(const Request& request);
+  void Forget(const caf::actor_addr& asker);
   static void Fail(Request* request, const absl::Status& status);
 
   std::shared_ptr<Session> session_;
   const BatcherOptions options_;
   std::deque<Request> waiting_;
-  int64_t rows_ = 0;  // that wait
-  int steps_ = 0;     // that run
+  std::map<caf::actor_addr, int> askers_;  // that wait, and with how many requests
+  int64_t rows_ = 0;                       // that wait
+  int steps_ = 0;                          // that run
   // Those of the steps that run, by number, so that the end of the batcher finds them.
   std::map<int64_t, Requests> running_;
   int64_t last_step_ = 0;

@@ -53,10 +53,13 @@ struct ProcessSpec {
   std::vector<std::pair<std::string, std::string>> environment;
   std::string folder;  // where it runs; "": where the supervisor does
   bool service = false;
+  // It is not started before Release is called.
+  bool held = false;
   ProcessPolicy policy;
 };
 
 enum class ProcessState : uint8_t {
+  kHeld,  // to be started by Release
   kStarting,
   kRunning,
   kWaiting,   // to be started again
@@ -116,6 +119,9 @@ class ProcessSupervisor {
   absl::StatusOr<ProcessesStatus> status() const;
   // Sends a signal to the process of this name, if there is one now. NOT_FOUND: there is none.
   absl::Status Signal(const std::string& name, int signal);
+  // Starts a process that was held. NOT_FOUND: there is no process of this name; nothing happens
+  // when it has been started, or will not be.
+  absl::Status Release(const std::string& name);
   // Whether all is over, within the time.
   absl::StatusOr<bool> Wait(std::chrono::milliseconds at_most) const;
   // Ends all processes; those that are no services have `at_most`, and the services as much after.

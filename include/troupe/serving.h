@@ -13,6 +13,7 @@
 #include <caf/all.hpp>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "troupe/actors.h"
 #include "troupe/export.h"
@@ -27,6 +28,11 @@ struct BatcherOptions {
   Names feeds, fetches;
   // Rows of a step, at least 1. A request with more rows is a step by itself.
   int64_t max_batch = 32;
+  // Numbers of rows, growing, the last of them max_batch: a step has one of these, so that a model
+  // is run with few shapes. What is missing is filled by copies of the step's first row, whose
+  // results are dropped. A request with more rows than max_batch is not filled up. Empty: a step
+  // has as many rows as were asked for.
+  std::vector<int64_t> allowed_batch_sizes = {};
   // How long the first request of a step waits for others, in microseconds; 0: a step takes what
   // has come while the one before it ran.
   int64_t max_delay_us = 1000;
@@ -41,7 +47,8 @@ struct BatcherOptions {
 // Puts requests into steps of the session, in the order in which they came; those of other types or
 // row shapes than the first that waits begin another step. Rows are computed together and handed
 // back apart: the model must treat each row by itself. The batcher has a share of the session, and
-// lives until it is sent an exit message; whoever waits then gets UNAVAILABLE.
+// lives until it is sent an exit message; whoever waits then gets UNAVAILABLE. The requests of an
+// asker that ends while they wait are not computed.
 //
 // The status of a run_reply: INVALID_ARGUMENT, the request does not fit the options, or has a
 // token, metadata or targets; RESOURCE_EXHAUSTED, too many rows wait; UNAVAILABLE, the session or

@@ -112,6 +112,82 @@ BOOST_AUTO_TEST_CASE(requests_keep_their_order_and_their_shapes) {
   BOOST_TEST(s.sizes == std::vector<int64_t>({2, 3, 5, 1, 1}), boost::test_tools::per_element());
 }
 
+BOOST_AUTO_TEST_CASE(steps_are_filled_up_to_allowed_sizes) {
+  Served s;
+  s.options.max_batch = 8;
+  s.options.allowed_batch_sizes = {2, 4, 8};
+  s.options.max_delay_us = 100000;
+  s.Spawn();
+  const auto ask = [&](const std::vector<Tensor>& xs) {
+    std::vector<decltype(s.Send({}))> asked;
+    for (const Tensor& x : xs) asked.push_back(s.Send(Served::Asked(x)));
+    for (size_t i = 0; i < xs.size(); ++i) {
+      const run_reply reply = s.Answer(asked[i]);
+      TROUPE_REQUIRE_OK(reply.status);
+      BOOST_TEST(reply.outputs.at(0).SameShape(xs[i]));
+      BOOST_TEST(ValuesOf(reply.outputs[0]) == ValuesOf(Squared(xs[i])), boost::test_tools::per_element());
+    }
+  };
+  ask({Rows({3, 4})});
+  ask({Rows({1, 2}), Rows({3, 4, 5, 6})});
+  ask({Rows({1, 2, 3, 4}), Rows({5, 6, 7, 8})});
+  ask({Rows({1, 2, 3, 4, 5, 6, 7, 8, 9, 10})});
+  ask({Rows({1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9})});
+  BOOST_TEST(s.sizes == std::vector<int64_t>({2, 4, 4, 8, 9}), boost::test_tools::per_element());
+  for (const std::vector<int64_t>& wrong : {std::vector<int64_t>{4}, {8, 8}, {0, 8}, {4, 2, 8}}) {
+    s.options.allowed_batch_sizes = wrong;
+    BOOST_TEST(absl::IsInvalidArgument(SpawnBatcher(s.system, s.shared, s.options).status()));
+  }
+}
+
+// A text, too, is copied to fill a step.
+BOOST_AUTO_TEST_CASE(what_fills_a_step_reaches_nobody) {
+  House h;
+  const Output text = ops::Placeholder(h.root.WithOpName("t"), DType::kString);
+  ops::Identity(h.root.WithOpName("same"), text);
+  SessionOptions session_options;
+  session_options.runtime = h.runtime;
+  const std::shared_ptr<Session> session = NewSession(h.root, session_options);
+  BatcherOptions options;
+  options.feeds = {"t"};
+  options.fetches = {"same"};
+  options.max_batch = 4;
+  options.allowed_batch_sizes = {4};
+  options.max_delay_us = 0;
+  const caf::actor batcher = SpawnBatcher(h.system, session, options).value();
+  caf::scoped_actor self(h.system);
+  run_request r;
+  r.feeds = {{"t", Tensor::Of<std::string>({"a", "b", "c"}, TensorShape({3}))}};
+  r.fetches = {"same"};
+  run_reply reply;
+  self->request(batcher, caf::infinite, r).receive([&](const run_reply& a) { reply = a; }, [](const caf::error&) {});
+  TROUPE_REQUIRE_OK(reply.status);
+  BOOST_REQUIRE(reply.outputs.at(0).num_elements() == 3);
+  BOOST_TEST(reply.outputs[0].data<std::string>()[2] == "c");
+  self->send_exit(batcher, caf::exit_reason::user_shutdown);
+  self->wait_for(batcher);
+}
+
+BOOST_AUTO_TEST_CASE(edge_10_who_is_gone_is_not_computed) {
+  Served s;
+  s.options.max_batch = 4;
+  s.options.max_delay_us = 300000;
+  s.Spawn();
+  const caf::actor gone = s.system.spawn(
+      [](caf::event_based_actor* self, const caf::actor& batcher, const run_request& r) {
+        self->request(batcher, caf::infinite, r).then([](const run_reply&) {});
+        self->request(batcher, caf::infinite, r).then([](const run_reply&) {});
+        self->quit(caf::exit_reason::kill);
+      },
+      s.batcher, Served::Asked(Rows({7, 7})));
+  // It has asked; and goes.
+  s.self->wait_for(gone);
+  auto handle = s.Send(Served::Asked(Rows({1, 2})));
+  const run_reply reply = s.Answer(handle);
+  TROUPE_REQUIRE_OK(reply.status);
+  BOOST_TEST(s.sizes == std::vector<int64_t>({1}), boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_CASE(many_askers_get_their_own_rows) {
   Served s;
   s.options.max_batch = 16;

@@ -49,7 +49,7 @@ BOOST_AUTO_TEST_CASE(commands_print_what_is_shown) {
     const fs::path folder = fs::temp_directory_path() / ("troupe_guide_" + std::to_string(::getpid()));
     fs::create_directories(folder);
     for (const auto& entry : fs::directory_iterator(guide)) {
-      if (entry.path().extension() == ".pbtxt") fs::copy(entry.path(), folder);
+      if (entry.path().extension() == ".pbtxt" || entry.path().extension() == ".play") fs::copy(entry.path(), folder);
     }
     fs::create_symlink(TROUPE_SCALED_TANH, folder / "libscaled_tanh.so");
     for (const Command& c : CommandsOf(page)) {

@@ -29,13 +29,14 @@ struct Recorder : ProcessLauncher {
 };
 
 struct Stage {
-  explicit Stage(const ProcessPolicy& policy = {}) {
+  explicit Stage(const ProcessPolicy& policy = {}, bool held = false) {
     ProcessSupervisorOptions o;
     for (const char* name : {"ps", "worker"}) {
       ProcessSpec spec;
       spec.name = name;
       spec.command = {name};
       spec.service = spec.name == "ps";
+      spec.held = held && !spec.service;
       spec.policy = policy;
       spec.policy.jitter = 0;
       o.processes.push_back(spec);
@@ -136,6 +137,14 @@ BOOST_AUTO_TEST_CASE(edges_6_and_7_signals_are_handed_on_and_the_state_is_told) 
   BOOST_TEST(status.processes.at(1).last_line == "why");
   BOOST_TEST((status.processes.at(1).state == ProcessState::kWaiting));
   BOOST_TEST(status.processes.at(0).pid == 100);
+}
+
+BOOST_AUTO_TEST_CASE(edge_9_a_held_process_is_launched_when_it_is_released) {
+  Stage s({}, true);
+  BOOST_TEST(s.Tell(begin_processes{}) == "launch 0.1; ");
+  BOOST_TEST(absl::IsNotFound(s.Ask<process_signalled>(release_process{"chief"}).status));
+  BOOST_TEST(s.Ask<process_signalled>(release_process{"worker"}).status.ok());
+  BOOST_TEST(std::exchange(s.launcher->asked, "") == "launch 1.1; ");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -241,6 +241,42 @@ BOOST_AUTO_TEST_CASE(edge_15_news_of_another_incarnation_is_ignored) {
   BOOST_TEST(g.group->Incarnation(0) == 2);
 }
 
+ProcessSpec Held(const std::string& name, bool service = false) {
+  ProcessSpec spec = Spec(name, service);
+  spec.held = true;
+  return spec;
+}
+
+BOOST_AUTO_TEST_CASE(edges_16_17_and_19_who_is_held_starts_when_released) {
+  Group g({Spec("a"), Held("b")});
+  BOOST_TEST(g.Begin() == "launch 0.1");
+  BOOST_TEST(g.States() == "starting, held");
+  g.Launched(0, 1);
+  g.Ended(0, 1, Exit(0));
+  BOOST_TEST(!g.group->over());
+  BOOST_TEST(g.Said(g.group->Release(1, g.now)) == "launch 1.1");
+  BOOST_TEST(g.Said(g.group->Release(1, g.now)) == "");
+  BOOST_TEST(g.Said(g.group->Release(0, g.now)) == "");
+  g.Launched(1, 1);
+  BOOST_TEST(g.States() == "ended, running");
+  g.Ended(1, 1, Exit(0));
+  BOOST_TEST(g.group->over());
+  BOOST_TEST(g.Result().ok());
+}
+
+BOOST_AUTO_TEST_CASE(edge_18_who_is_held_is_stopped_unstarted) {
+  Group g({Held("ps", true), Held("a"), Spec("b")});
+  g.Begin();
+  g.Launched(2, 1);
+  BOOST_TEST(g.Stop(5s) == "ask 2.1");
+  BOOST_TEST(g.States() == "held, stopped, stopping");
+  BOOST_TEST(g.Ended(2, 1, Killed(SIGTERM)) == "");
+  BOOST_TEST(g.States() == "stopped, stopped, stopped");
+  BOOST_TEST(g.group->over());
+  BOOST_TEST(g.Said(g.group->Release(1, g.now)) == "");
+  BOOST_TEST(absl::IsCancelled(g.Result()));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace

@@ -1,22 +1,14 @@
 #include "tools/troupe/cluster_plan.h"
 
-#include <arpa/inet.h>
-#include <netdb.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <optional>
-#include <random>
 #include <utility>
 
 #include "graph/core/read_file.h"
+#include "net/free_ports.h"
 
 namespace troupe::tool {
 namespace {
@@ -28,42 +20,6 @@ std::optional<int64_t> Number(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < 0) return std::nullopt;
   return value;
-}
-
-// A socket that holds the address, or why it cannot.
-absl::StatusOr<int> Bind(const HostPort& address) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* all = nullptr;
-  if (const int e = ::getaddrinfo(address.host.c_str(), StrCat(address.port).c_str(), &hints, &all); e != 0)
-    return NotFound(address.ToString(), ": ", ::gai_strerror(e));
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(all, &::freeaddrinfo);
-  const int s = ::socket(all->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (s < 0) return ResourceExhausted("no socket: ", std::strerror(errno));
-  // As servers do, which may take the port of one that has just ended.
-  const int yes = 1;
-  ::setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-  if (::bind(s, all->ai_addr, all->ai_addrlen) == 0 && ::listen(s, 1) == 0) return s;
-  const int error = errno;
-  ::close(s);
-  return Unavailable("the port of ", address.ToString(), " cannot be had: ", std::strerror(error));
-}
-
-// Not of those that the system gives to outgoing connections, which might take them meanwhile.
-absl::StatusOr<std::vector<int>> FreePorts(size_t count) {
-  constexpr int kFirst = 10000, kPorts = 22000;
-  std::random_device random;
-  int next = static_cast<int>(random() % kPorts);
-  std::vector<int> ports, sockets;
-  for (int tries = 0; ports.size() < count && tries < kPorts; ++tries, next = (next + 1) % kPorts) {
-    const auto s = Bind({"127.0.0.1", static_cast<uint16_t>(kFirst + next)});
-    if (!s.ok()) continue;
-    sockets.push_back(*s);
-    ports.push_back(kFirst + next);
-  }
-  for (const int s : sockets) ::close(s);
-  if (ports.size() < count) return Unavailable("there are no ", count, " free ports on this machine");
-  return ports;
 }
 
 std::vector<std::string_view> Split(std::string_view text, char at) {
@@ -118,9 +74,7 @@ absl::StatusOr<ClusterSpec> ReadCluster(const std::string& text) {
       return FailedPrecondition("the address ", address.ToString(), " of ", NameOf(task), " is not of this machine ",
                                 "alone; a cluster of several machines is started on each of them (docs/cluster.md)");
     }
-    const auto s = Bind(address);
-    if (!s.ok()) return Annotate(s.status(), NameOf(task));
-    ::close(*s);
+    if (const absl::Status s = CheckPort(address); !s.ok()) return Annotate(s, NameOf(task));
   }
   return spec;
 }

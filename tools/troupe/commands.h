@@ -120,6 +120,17 @@ struct ClusterUpFlags {
 // Until the programs have ended, or SIGINT, SIGTERM or SIGHUP.
 int ClusterUpCommand(const ClusterUpFlags& flags);
 
+struct PlayFlags {
+  std::string file;  // a topology
+  std::string dir = "troupe_play";
+  std::string part;                    // this process is this part of a topology that another one plays
+  std::vector<std::string> libraries;  // as --load, for the processes of parts
+  bool check = false;                  // print what would be started
+  bool json = false;
+};
+// Until the programs of the topology have ended, or SIGINT, SIGTERM or SIGHUP.
+int PlayCommand(const PlayFlags& flags);
+
 struct ClusterAskFlags {
   std::string dir = "troupe_cluster";
   std::string task;  // of logs: "worker:0"; "": all

@@ -171,6 +171,22 @@ void AddCluster(CLI::App* c, ClusterUpFlags* up, ClusterAskFlags* ask) {
   u->add_option("--dir", up->dir, "The folder of the cluster (troupe_cluster)");
 }
 
+constexpr const char* kPlayAbout =
+    R"(Starts the parts of a topology: servers, programs, models that are served, and actors.
+
+FILE says which parts there are, and how each is started, restarted and wired to the others (docs/guide/play.md).
+The command stays until the programs have ended, or, without programs, until it is told to end by SIGINT or
+SIGTERM; the second one ends all at once. `troupe cluster status`, `logs` and `down` with the same --dir ask about
+it. Roles of actors come from libraries (--load).)";
+
+void AddPlay(CLI::App* c, PlayFlags* play) {
+  c->add_option("FILE", play->file, "The topology");
+  c->add_option("--dir", play->dir, "The folder of logs and state (troupe_play)");
+  c->add_flag("--check", play->check, "Only say what would be started, or what is wrong");
+  c->add_flag("--json", play->json, "Print a JSON object a line");
+  c->add_option("--troupe_part", play->part, "")->group("");
+}
+
 int RunCluster(const CLI::App& app, const ClusterUpFlags& up, const ClusterAskFlags& ask) {
   const CLI::App* const c = app.get_subcommand("cluster");
   if (c->got_subcommand("status")) return ClusterStatusCommand(ask);
@@ -283,8 +299,16 @@ int Run(int argc, char** argv) {
   ClusterAskFlags ask;
   AddCluster(command("cluster", kClusterAbout, [&] { return RunCluster(app, up, ask); }), &up, &ask);
 
+  PlayFlags play;
+  AddPlay(command("play", kPlayAbout,
+                  [&] {
+                    play.libraries = libraries;
+                    return PlayCommand(play);
+                  }),
+          &play);
+
   constexpr const char* kCommands =
-      "the commands are run, ops, graph, checkpoint, trace, serve, status and cluster (troupe --help says more)";
+      "the commands are run, ops, graph, checkpoint, trace, serve, status, cluster and play (troupe --help says more)";
   if (argc < 2) return Complain(kUsage, std::string("name a command: ") + kCommands);
   const std::string first = argv[1];
   if (!first.starts_with('-') && app.get_subcommands([&](CLI::App* c) { return c->get_name() == first; }).empty())

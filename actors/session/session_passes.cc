@@ -1,6 +1,7 @@
 // What a session makes of its graph for one signature: it is pruned, improved, placed, and cut into
 // parts.
 #include "actors/runtime/remote_tasks.h"
+#include "actors/session/placement_policies.h"
 #include "actors/session/session_master.h"
 #include "graph/core/device_name.h"
 #include "graph/passes/cse.h"
@@ -142,6 +143,7 @@ absl::Status SessionMaster::Partition(const compile_request& asked, const std::f
   place.stateful_devices = &stateful_devices_;
   place.session = &groups_;
   place.wanted = &wanted;
+  place.policy = PlacementOf(weak_from_this());
   if (absl::Status placed = PlaceGraph(graph, set, RegistryKernelLookup(), place); !placed.ok()) {
     TROUPE_RETURN_IF_ERROR(MissingTask(*graph));
     return placed;

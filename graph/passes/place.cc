@@ -38,11 +38,12 @@ class Placer {
       if (!n->IsOp()) continue;
       const int group = groups_.GroupOf(*n);
       if (device_of_[group] < 0) {
-        if (FollowsConsumers(*n, group)) {
+        TROUPE_ASSIGN_OR_RETURN(device_of_[group], AskPolicy(*n, group));
+        if (device_of_[group] < 0 && FollowsConsumers(*n, group)) {
           waiting.push_back(n);
           continue;
         }
-        device_of_[group] = Choose(*n, group);
+        if (device_of_[group] < 0) device_of_[group] = Choose(*n, group);
       }
       if (cost_ != nullptr) Occupy(*n, device_of_[group]);
     }
@@ -51,6 +52,40 @@ class Placer {
   }
 
  private:
+  // What the program's own policy says; -1 when it has no opinion.
+  absl::StatusOr<int> AskPolicy(const Node& n, int group) const {
+    const absl::Span<const int> feasible = groups_.Feasible(group);
+    if (!options_.policy || feasible.size() < 2) return -1;
+    std::vector<std::string> devices, inputs;
+    for (const int d : feasible) devices.push_back(devices_.info(d).name);
+    for (int i = 0; i < n.num_inputs(); ++i) {
+      const NodeOut in = n.input(i);
+      const int d = in.valid() && in.node->IsOp() ? device_of_[groups_.GroupOf(*in.node)] : -1;
+      inputs.push_back(d < 0 ? "" : devices_.info(d).name);
+    }
+    const auto wrong = [&](const absl::Status& why) {
+      return WithAddress(Annotate(why, "the placement policy"), n.name(), n.op().name, n.requested_device(),
+                         n.location());
+    };
+    absl::StatusOr<std::string> chosen = Answer({n, devices, inputs});
+    if (!chosen.ok()) return wrong(chosen.status());
+    if (chosen->empty()) return -1;
+    const auto it = std::find(devices.begin(), devices.end(), *chosen);
+    if (it == devices.end())
+      return wrong(InvalidArgument("chose '", CEscape(*chosen), "', which is none of ", StrJoin(devices, ", ")));
+    return feasible[static_cast<size_t>(it - devices.begin())];
+  }
+  // It is the program's code.
+  absl::StatusOr<std::string> Answer(const PlacementQuestion& question) const {
+    try {
+      return options_.policy(question);
+    } catch (const std::exception& e) {
+      return Internal("threw ", e.what());
+    } catch (...) {
+      return Internal("threw an exception");
+    }
+  }
+
   // A node without inputs, alone in its group and free to be anywhere that matters.
   bool FollowsConsumers(const Node& n, int group) const {
     return HasNoInputs(n) && groups_.members(group).size() == 1 && groups_.Feasible(group).size() > 1 &&

@@ -10,6 +10,8 @@
 // input stay with it; fetches stay with the fetched node; nodes without inputs go where all their
 // consumers are; and the simulation leaves readers of a reference with the variable.
 //
+// A policy of the program's (troupe/placement.h) is asked first.
+//
 // Thread rule: the graph must be the caller's own.
 #ifndef TROUPE_GRAPH_PASSES_PLACE_H_
 #define TROUPE_GRAPH_PASSES_PLACE_H_
@@ -22,6 +24,7 @@
 #include "graph/passes/device_set.h"
 #include "graph/passes/session_groups.h"
 #include "graph/passes/still_wanted.h"
+#include "troupe/placement.h"
 
 namespace troupe {
 
@@ -38,14 +41,16 @@ struct PlaceOptions {
   // With stateful_devices: the groups of the session's graph, of which this one is a part. A
   // stateful node without a device is placed on a device that all nodes of its group can have.
   SessionGroups* session = nullptr;
+  // Asked for each group that may have several devices; may be empty.
+  PlacementPolicy policy;
   // Called with each node once it has its device.
   std::function<void(const Node&)> log;
   StillWanted wanted = nullptr;
 };
 
 // Sets every node's assigned_device(). Nodes that have one keep it. On an error no node is changed.
-// Errors: those of ColocationGroups::Build, INVALID_ARGUMENT for a cycle without NextIteration, and
-// that of `wanted`.
+// Errors: those of ColocationGroups::Build, INVALID_ARGUMENT for a cycle without NextIteration,
+// that of `wanted`, and what the policy makes of it.
 absl::Status PlaceGraph(Graph* graph, const DeviceSet& devices, const KernelLookup& kernels,
                         const PlaceOptions& options = {});
 

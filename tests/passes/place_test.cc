@@ -318,6 +318,49 @@ BOOST_AUTO_TEST_CASE(estimates_come_from_shapes_and_memory_is_respected) {
   BOOST_TEST(!model.IsMeasured(*graph->Find("a")));
 }
 
+// A policy of the program's: asked once for each group that has a choice, with what is known then.
+BOOST_AUTO_TEST_CASE(a_policy_chooses_among_what_is_left_open) {
+  const DeviceSet devices = Devices({kCpu, kGpu0, kGpu1});
+  const TestKernels kernels("TestNeg TestAdd");
+  const char* const kGraph =
+      "a = TestRandom\nb = TestNeg(a)\nc = TestNeg(a) @/gpu:0\nd = TestAdd(b, c)\ne = TestNeg(d)";
+  auto graph = MustParse(kGraph);
+  std::string asked;
+  PlaceOptions options;
+  options.policy = [&](const PlacementQuestion& q) -> absl::StatusOr<std::string> {
+    StrAppend(&asked, q.node.name(), " of ", q.devices.size(), " after");
+    for (const std::string& input : q.inputs)
+      StrAppend(&asked, " ", input == kCpu ? "cpu" : input == kGpu0 ? "gpu0" : input == kGpu1 ? "gpu1" : "?");
+    asked += "; ";
+    return q.node.name() == "b" ? kGpu1 : q.node.name() == "e" ? std::string() : q.inputs[0];
+  };
+  BOOST_REQUIRE(PlaceGraph(graph.get(), devices, kernels, options).ok());
+  BOOST_TEST(asked == "b of 3 after cpu; d of 3 after gpu1 gpu0; e of 3 after gpu1; ");
+  BOOST_TEST(Placement(*graph) == "a:cpu b:gpu1 c:gpu0 d:gpu1 e:cpu");
+}
+
+BOOST_AUTO_TEST_CASE(what_a_policy_does_wrong_names_the_node) {
+  const DeviceSet devices = Devices({kCpu, kGpu0});
+  const TestKernels kernels("TestNeg");
+  const auto fails = [&](PlacementPolicy policy) {
+    auto graph = MustParse("a = TestRandom\nb = TestNeg(a)");
+    PlaceOptions options;
+    options.policy = std::move(policy);
+    const absl::Status s = PlaceGraph(graph.get(), devices, kernels, options);
+    BOOST_TEST(graph->Find("a")->assigned_device() == "");
+    return std::string(s.message());
+  };
+  BOOST_TEST(fails([](const auto&) {
+               return std::string("/gpu:7");
+             }).find(StrCat("the placement policy: chose '/gpu:7', which is none of ", kCpu, ", ", kGpu0)) !=
+             std::string::npos);
+  BOOST_TEST(fails([](const auto&) { return absl::InternalError("no idea"); }).find("the placement policy: no idea") !=
+             std::string::npos);
+  const std::string thrown = fails([](const auto&) -> std::string { throw std::runtime_error("x"); });
+  BOOST_TEST(thrown.find("the placement policy: threw x") != std::string::npos, thrown);
+  BOOST_TEST(thrown.find("'b'") != std::string::npos, thrown);
+}
+
 BOOST_AUTO_TEST_CASE(device_sets_are_checked) {
   BOOST_TEST(!DeviceSet::Make({}).ok());
   BOOST_TEST(!DeviceSet::Make({{"/cpu:0", 1, 0}}).ok());

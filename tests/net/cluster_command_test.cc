@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "tests/net/processes.h"
+#include "troupe/tls.h"
 
 namespace troupe {
 namespace {
@@ -125,6 +126,13 @@ BOOST_AUTO_TEST_CASE(a_kill_at_a_step_hits_the_process_and_is_noted) {
 
 BOOST_AUTO_TEST_CASE(up_with_tls_makes_a_certificate_that_its_processes_use) {
   Folder folder;
+  if (absl::IsUnimplemented(MakeClusterCertificate(folder.path + "_tls"))) {  // a library without OpenSSL
+    const auto refused = Cluster({"up", "ps=1", "--tls"}, folder);
+    BOOST_TEST(refused->Wait() == 1);
+    BOOST_TEST(Has(refused->errors(), "UNIMPLEMENTED: this Troupe was built without OpenSSL"));
+    return;
+  }
+  fs::remove_all(folder.path + "_tls");
   // The program asks the server with the certificate, and without.
   const std::string troupe = TROUPE_PROGRAM;
   const auto up = Cluster(

@@ -323,6 +323,24 @@ def cluster(ctx):
     for workers in (1, 2, 4):
         result = both("rate", workers, 0.5)
         yield row_of("cluster", "steps on a scalar, %d worker%s" % (workers, "" if workers == 1 else "s"), "steps/s", result, 1).against("TensorFlow", ">=", 4)
+    yield from encrypted(ctx, fleet)
+
+
+def encrypted(ctx, fleet):
+    """The same through connections that are encrypted, beside plain ones."""
+    command = [os.path.join(ctx.programs, "cluster")]
+    folder = os.path.join(ctx.scratch, "tls")
+    if not os.path.exists(os.path.join(folder, "node.key")):
+        subprocess.run([os.path.join(ctx.build, "bin", "troupe"), "cluster", "certificate", folder], check=True, stdout=subprocess.DEVNULL)
+    files = {"CERTIFICATE": "node.crt", "KEY": "node.key", "CA_FILE": "ca.crt"}
+    variables = ["env", *("TROUPE_TLS_%s=%s" % (name, os.path.join(folder, file)) for name, file in files.items())]
+    for what, unit, factor, mode, limit in (("a step that reads a scalar, adds 1 and adds that to it, encrypted", "us", 1e6, "scalar-tcp", 1.2),
+                                            ("32 MiB to the worker, encrypted", "ms", 1e3, "%d-tcp" % (1 << 25), 3)):
+        result = ctx.side_by_side({"Troupe": lambda: fleet(variables + command, mode, 1, 0.5), "plain": lambda: fleet(command, mode, 1, 0.5)}, ctx.rounds(5))
+        row = row_of("cluster", what, unit, result, factor)
+        plain = result["plain"][0].median
+        row.note = "plain, through the connection: %.3g %s" % (plain * factor, unit)
+        yield row.relative(result["Troupe"][0].median / plain, "plain's time", "<=", limit)
 
 
 def build(ctx):

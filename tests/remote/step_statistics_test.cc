@@ -182,9 +182,11 @@ struct Made {
     BOOST_REQUIRE_MESSAGE(compiled.ok(), compiled.status());
     part = *compiled;
   }
+  // In whatever scope.
   uint32_t NodeOf(const std::string& name) const {
     for (uint32_t i = 0; i < part->info.size(); ++i) {
-      if (part->info[i].name == name) return i;
+      const std::string whole(part->info[i].name);
+      if (whole == name || whole.ends_with("/" + name)) return i;
     }
     BOOST_FAIL("no node " << name);
     return 0;
@@ -220,6 +222,27 @@ BOOST_AUTO_TEST_CASE(the_input_that_ended_last_made_a_node_ready) {
   BOOST_TEST(m.After(2) == "x 20");
   BOOST_TEST(m.After(3) == "a 50");
   BOOST_TEST(m.After(4) == "a 50");  // by way of two nodes that only order
+}
+
+// The first iteration's b comes after the second one's a, and is for the first one's.
+BOOST_AUTO_TEST_CASE(in_a_loop_runs_belong_to_each_other_by_their_iteration) {
+  Scope root = Scope::NewRootScope();
+  const auto loop = While(
+      root, {ops::Const(root, 0), ops::Const(root, 1.0f)},
+      [](const Scope& s, const OutputList& v) { return ops::Less(s, v[0], 2); },
+      [](const Scope& s, const OutputList& v) {
+        const Output a = ops::Neg(s.WithOpName("a"), v[1]);
+        return OutputList{ops::Add(s, v[0], 1), ops::Tanh(s.WithOpName("b"), a)};
+      });
+  BOOST_REQUIRE_MESSAGE(root.ok(), root.status());
+  Made m(root, {loop[1].name()});
+  m.Ran("a", 10, 20);
+  m.Ran("a", 25, 35);
+  m.Ran("b", 40, 50);
+  m.Ran("b", 55, 60);
+  const std::string a(m.part->info[m.NodeOf("a")].name);
+  BOOST_TEST(m.After(2) == StrCat(a, " 20"));
+  BOOST_TEST(m.After(3) == StrCat(a, " 35"));
 }
 
 BOOST_AUTO_TEST_CASE(a_wait_stands_before_the_run_that_it_was_for) {

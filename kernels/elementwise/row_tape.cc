@@ -9,7 +9,7 @@ namespace {
 using Dims = RowPlan::Dims;
 constexpr int kLast = RowPlan::kRank - 1;
 constexpr int64_t kPiece = 1024;   // elements at most, without folds
-constexpr int64_t kShortRun = 16;  // pieces of fewer elements cost more than they save
+constexpr int64_t kShortRun = 64;  // pieces of fewer elements cost more than they save
 // Registers of rows so long that they are not in the first-level cache anyway.
 constexpr int64_t kMostRegisterBytes = 1 << 20;
 
@@ -52,7 +52,7 @@ class RowTape::Planner {
     if (full == 0 || full == std::numeric_limits<int64_t>::max()) return false;
     MarkEarly(full);
     if (plan_.Early(tape_.ops.size() - 1)) return false;
-    if (tape_.has_fold && !HasRows(threads)) return false;
+    if (tape_.has_fold ? !HasRows(threads) : InLoop() < 2) return false;
     if (!FindExternals()) return false;
     FindDims();
     if (plan_.row == 0 && plan_.dims[0].size < std::min(kShortRun, full)) return false;
@@ -98,6 +98,13 @@ class RowTape::Planner {
       for (int k = 0; k < op.num_inputs; ++k) early &= op.in[k].is_arg || plan_.Early(op.in[k].index);
       if (early) plan_.early |= 1u << i;
     }
+  }
+
+  // One op alone has nothing to share a pass with.
+  int InLoop() const {
+    int ops = 0;
+    for (size_t i = 0; i < tape_.ops.size(); ++i) ops += !plan_.Early(i);
+    return ops;
   }
 
   // With folds: whether every value of the loop has a row's elements or one.

@@ -40,8 +40,8 @@ caf::error inspect(caf::deserializer& f, run_request& x) {
            o.numerics_folder);
 }
 
-// In place of an answer that cannot cross its asker gets the reason; of a reply that it cannot write
-// CAF sends an empty one.
+// In place of an answer that cannot cross its asker gets the reason; of a reply that it cannot
+// write CAF sends an empty one.
 caf::error inspect(caf::serializer& f, run_reply& x) {
   if (absl::Status crosses = CheckCross(x.outputs); !crosses.ok()) {
     run_reply reason{std::move(crosses), {}, nullptr};

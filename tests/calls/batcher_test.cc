@@ -373,9 +373,8 @@ BOOST_AUTO_TEST_CASE(alarms_that_are_not_needed_are_few) {
   caf::actor batcher;
   std::shared_ptr<Session> session = std::move(p.session);
   p.stage.Inline([&] {
-    batcher = SpawnBatcher(p.stage.system(), session,
-                           {.feeds = {"x"}, .fetches = {"twice"}, .max_delay_us = 1})
-                  .value();
+    batcher =
+        SpawnBatcher(p.stage.system(), session, {.feeds = {"x"}, .fetches = {"twice"}, .max_delay_us = 1}).value();
   });
   const auto& alarms = p.stage.scheduler().clock().schedule();
   const size_t others = alarms.size();

@@ -1,5 +1,5 @@
-// The receiver's side of tensors that travel in pieces: which notes wait, which are refused, and what
-// does not fit. The sender's side, and whole journeys: freight_test.cc.
+// The receiver's side of tensors that travel in pieces: which notes wait, which are refused, and
+// what does not fit. The sender's side, and whole journeys: freight_test.cc.
 #include <cstring>
 
 #include "tests/remote/freight_play.h"

@@ -85,23 +85,6 @@ absl::StatusOr<caf::actor> ConnectTo(caf::actor_system& system, const HostPort& 
   return found;
 }
 
-absl::Status Publish(caf::actor_system& system, const caf::actor& whom, uint16_t port, const std::string& at) {
-  constexpr std::chrono::milliseconds kAtMost{30000};
-  absl::Status status;
-  caf::scoped_actor self(system);
-  const auto middleman = system.middleman().actor_handle();
-  self->request(middleman, kAtMost, caf::publish_atom::value, port, caf::actor_cast<caf::strong_actor_ptr>(whom),
-                std::set<std::string>(), at, true)
-      .receive([](uint16_t) {},
-               [&](const caf::error& e) {
-                 status = Unavailable(system.render(e), "; is another process there?");
-                 if (e != caf::sec::request_timeout) return;
-                 status = Unavailable("CAF has not opened the port within ", kAtMost.count(), " ms");
-                 self->send(middleman, caf::unpublish_atom::value, whom.address(), port);  // if it does so later
-               });
-  return status;
-}
-
 namespace {
 
 struct Config : caf::actor_system_config {

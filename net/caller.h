@@ -22,10 +22,6 @@ Dial DialByNetwork(caf::actor_system& system, std::shared_ptr<Probes> probes, st
 absl::StatusOr<caf::actor> ConnectTo(caf::actor_system& system, const HostPort& address,
                                      std::chrono::milliseconds at_most, const std::shared_ptr<TlsContext>& tls);
 
-// Opens the port at the interface with this address; "" is all of them. Blocks: CAF's middleman
-// does one thing after the other, and may be busy with a call to somebody else. UNAVAILABLE.
-absl::Status Publish(caf::actor_system& system, const caf::actor& whom, uint16_t port, const std::string& at);
-
 // CAF ends a connection on which nothing comes for a while, and sessions of clients with it: not
 // before the lease is over.
 void KeepConnectionsFor(std::chrono::milliseconds lease, caf::actor_system_config* config);

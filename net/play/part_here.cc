@@ -6,6 +6,7 @@
 
 #include "actors/threads/actor_thread.h"
 #include "net/caller.h"
+#include "net/link_scribe.h"
 #include "net/play/roles.h"
 #include "net/play/settings.h"
 #include "net/play/wiring.h"
@@ -103,7 +104,8 @@ absl::Status PartHere::StartSystem() {
     config_->set("scheduler.max-threads", static_cast<size_t>(CountOf(part_, "threads", 2)));
   ConfigureSystem(config_.get());
   system_ = std::make_unique<caf::actor_system>(*config_);
-  probes_ = std::make_shared<Probes>();
+  // The programs that call a batcher or an actor use CAF's own connector, which has no TLS.
+  probes_ = Probes::With(nullptr);
   return absl::OkStatus();
 }
 
@@ -246,13 +248,19 @@ void PartHere::KeepActors(std::vector<KeptActor> actors, std::vector<KeptPeer> p
 absl::Status PartHere::PublishHere(const caf::actor& actor) {
   TROUPE_ASSIGN_OR_RETURN(const HostPort own, HostPort::Parse(address_));
   const std::string at = !own.IsLoopback() ? "" : own.host == "localhost" ? "127.0.0.1" : own.host;
-  return Annotate(Publish(*system_, actor, own.port, at), StrCat("cannot listen at ", address_));
+  auto gate = Gate::Open(at, own.port, nullptr, [system = system_.get(), actor, port = own.port](auto link) {
+    Admit(*system, std::move(link), port, actor);
+  });
+  if (!gate.ok()) return Annotate(gate.status(), StrCat("cannot listen at ", address_));
+  gate_ = *std::move(gate);
+  return absl::OkStatus();
 }
 
 absl::Status PartHere::Stop(milliseconds at_most) {
   if (system_ == nullptr) return absl::OkStatus();
   NoLoggerAfter restore;
   absl::Status status;
+  gate_ = nullptr;
   if (probes_ != nullptr) probes_->Close(milliseconds(100));
   for (caf::actor* actor : {&keeper_, &batcher_}) {
     if (*actor) caf::anon_send_exit(*actor, caf::exit_reason::user_shutdown);

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "net/gate.h"
 #include "net/play/keeper.h"
 #include "net/probe.h"
 #include "troupe/server.h"
@@ -58,6 +59,7 @@ class PartHere {
   std::unique_ptr<caf::actor_system_config> config_;
   std::unique_ptr<caf::actor_system> system_;
   std::shared_ptr<Probes> probes_;
+  std::unique_ptr<Gate> gate_;  // of a batcher or an actor
   std::unique_ptr<Server> server_;
   std::shared_ptr<Runtime> runtime_;
   std::shared_ptr<Session> session_;

@@ -272,11 +272,14 @@ absl::Status GraphImporter::CheckOptions() {
 
 absl::Status GraphImporter::MergeLibrary() {
   if (!def_.has_library()) return absl::OkStatus();
+  // Protobuf's copy constructors lose what they have copied when memory runs out.
+  auto merged = std::make_shared<proto::FunctionDefLibrary>();
   if (graph_->library() == nullptr) {
-    library_ = std::make_shared<const proto::FunctionDefLibrary>(def_.library());
+    merged->MergeFrom(def_.library());
+    library_ = std::move(merged);
     return absl::OkStatus();
   }
-  auto merged = std::make_shared<proto::FunctionDefLibrary>(*graph_->library());
+  merged->MergeFrom(*graph_->library());
   HashMap<std::string_view, const proto::FunctionDef*> old;
   for (const proto::FunctionDef& f : graph_->library()->function()) old[f.signature().name()] = &f;
   for (const proto::FunctionDef& f : def_.library().function()) {

@@ -6,6 +6,7 @@
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/rand.h>
+#include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
 #include <sys/stat.h>
@@ -51,6 +52,9 @@ Certificate Sign(const char* name, EVP_PKEY* key, X509* ca, EVP_PKEY* ca_key) {
                                  ca == nullptr ? "critical,CA:TRUE,pathlen:0" : "critical,CA:FALSE") &&
                     AddExtension(c.get(), ca == nullptr ? c.get() : ca, NID_key_usage,
                                  ca == nullptr ? "critical,keyCertSign" : "critical,digitalSignature") &&
+                    // By which a CA is told from another of this name.
+                    AddExtension(c.get(), ca == nullptr ? c.get() : ca, NID_subject_key_identifier, "hash") &&
+                    (ca == nullptr || AddExtension(c.get(), ca, NID_authority_key_identifier, "keyid:always")) &&
                     ::X509_sign(c.get(), ca_key, ::EVP_sha256()) != 0;
   return made ? std::move(c) : nullptr;
 }
@@ -75,6 +79,10 @@ absl::Status MakeClusterCertificate(const std::string& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) return Unavailable(folder, ": ", error.message());
+  for (const char* const file : {"/ca.crt", "/node.crt", "/node.key"}) {
+    if (std::filesystem::exists(folder + file, error)) return Unavailable(folder, file, ": the file is there already");
+  }
+  (void)::OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, nullptr);  // as OpenTls
   ::ERR_clear_error();
   const Key ca_key(::EVP_EC_gen("P-256")), key(::EVP_EC_gen("P-256"));
   if (ca_key == nullptr || key == nullptr) return ResourceExhausted("OpenSSL makes no key: ", SslReason());

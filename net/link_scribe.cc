@@ -20,12 +20,15 @@ using Result = Link::Result;
 
 // A graph in one message has at most 2 GiB (session_target.cc).
 constexpr size_t kMostMessage = (size_t{1} << 31) + (size_t{1} << 20);
+// In which CAF says who it is: some hundred bytes.
+constexpr size_t kMostGreeting = size_t{64} << 10;
 // Room that is made at once for what has been announced.
 constexpr size_t kFirstRoom = size_t{2} << 20;
 // Buffers of more than this are given back when they are empty.
 constexpr size_t kMostKept = size_t{32} << 20;
 // Read in one turn; then others have theirs.
 constexpr size_t kMostOfATurn = size_t{4} << 20;
+constexpr int kMostMessagesOfATurn = 1000;
 
 // Handles are numbers of our own: CAF takes descriptors, which are used again while it may still
 // have messages of the connection before.
@@ -64,6 +67,8 @@ class Events : public caf::io::network::event_handler {
 
  private:
   void Prepare();
+  // False when nobody should announce so much, or there is no memory for it.
+  bool MakeRoom();
   void Receive();
   Result Send();
   void AwaitRoom();
@@ -76,6 +81,7 @@ class Events : public caf::io::network::event_handler {
   // What the loop is to wait for. It hears of that at the end of its turn, so that it may never
   // have waited: then it does not say either that it has stopped.
   bool reads_ = false, writes_ = false;
+  bool later_ = false;  // GoOnLater will call Receive
   // The scribe, and with it this object, while the loop has them.
   caf::intrusive_ptr<LinkScribe> reading_, writing_;
   bool finished_ = false;
@@ -154,7 +160,10 @@ void Events::StopWriting() {
 }
 
 void Events::GoOnLater() {
+  // Once in a round of the loop, or each would bring another.
+  if (std::exchange(later_, true)) return;
   backend().post([this, keep = caf::intrusive_ptr<LinkScribe>(scribe_)] {
+    later_ = false;
     if (reads_) Receive();
   });
 }
@@ -163,7 +172,7 @@ void Events::handle_event(operation op) {
   const caf::intrusive_ptr<LinkScribe> keep(scribe_);
   switch (op) {
     case operation::read:
-      if (reads_) Receive();
+      if (reads_ && !later_) Receive();
       return;
     case operation::write:
       if (!writes_) return;
@@ -187,11 +196,21 @@ void Events::removed_from_loop(operation op) {
   (op == operation::write ? writing_ : reading_).reset();
 }
 
-void Events::Receive() {
-  for (size_t turn = 0; reads_;) {
-    if (wanted_ > kMostMessage) return Fail(operation::read);
-    const size_t room = std::min(wanted_, std::max(kFirstRoom, 2 * have_));
+bool Events::MakeRoom() {
+  if (wanted_ > (consumed_ < 2 ? kMostGreeting : kMostMessage)) return false;
+  const size_t room = std::min(wanted_, std::max(kFirstRoom, 2 * have_));
+  try {
     if (in.size() < room) in.resize(room);
+  } catch (const std::bad_alloc&) {
+    return false;  // the connection's fault alone
+  }
+  return true;
+}
+
+void Events::Receive() {
+  int messages = 0;
+  for (size_t turn = 0; reads_;) {
+    if (!MakeRoom()) return Fail(operation::read);
     size_t got = 0;
     const Result r = link_->Read(in.data() + have_, std::min(in.size(), wanted_) - have_, &got);
     if (link_->Owes()) AwaitRoom();
@@ -206,8 +225,9 @@ void Events::Receive() {
       Prepare();
       if (whole > kMostKept) FreeIfBig(&in);
       if (!more) return StopReading();
+      ++messages;
     }
-    if (turn >= kMostOfATurn) return GoOnLater();
+    if (turn >= kMostOfATurn || messages >= kMostMessagesOfATurn) return GoOnLater();
   }
 }
 

@@ -71,6 +71,11 @@ class TlsLink : public Link {
     size_t got = 0;
     ::ERR_clear_error();
     const int done = ::SSL_peek_ex(ssl_.get(), &byte, 1, &got);
+    // The end of a long handshake, for which the socket had no room.
+    if (Owes() && Flush() == Result::kEnd) {
+      *why = Unavailable("it closed the connection");
+      return Result::kEnd;
+    }
     if (done == 1) return Result::kOk;
     if (::SSL_get_error(ssl_.get(), done) == SSL_ERROR_WANT_READ) return Result::kAgain;
     *why = WhyNot();
@@ -233,6 +238,8 @@ class OpenSslContext : public TlsContext {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<TlsContext>> OpenTls(const TlsOptions& options, std::string passphrase) {
+  // At the end of the process OpenSSL would be gone before static servers and sessions are.
+  (void)::OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, nullptr);
   TROUPE_ASSIGN_OR_RETURN(TlsFiles files, ReadTlsFiles(options, passphrase));
   TROUPE_ASSIGN_OR_RETURN(SslContext context, MakeSslContext(options, files));
   return std::make_shared<OpenSslContext>(options, std::move(passphrase), std::move(files), std::move(context));

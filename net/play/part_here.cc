@@ -141,6 +141,11 @@ absl::Status PartHere::StartServer() {
       AddPeers(actors.back().uses, &peers);
     }
   }
+  // Whoever answers a plain connection could write to the server's actors, and to those behind it.
+  TROUPE_ASSIGN_OR_RETURN(const std::shared_ptr<TlsContext> tls, TlsContext::Make(options.tls));
+  if (tls != nullptr && !peers.empty())
+    return FailedPrecondition("its connections are encrypted, and '", peers.front().name, "' has a plain port: a ",
+                              "server with TLS calls no actor of another process");
   if (!actors.empty() || !peers.empty()) KeepActors(std::move(actors), std::move(peers));
   return absl::OkStatus();
 }

@@ -31,8 +31,9 @@ class ClockBounds {
     const ClockBounds old = *this;
     *this = ClockBounds();
     at_ = heard;
-    Sent(sent, asked);
-    Heard(answered, heard);
+    // In a long exchange the clocks may drift by more than the ways took: then these cross.
+    low_ = std::min(asked - sent, answered - heard);
+    high_ = std::max(asked - sent, answered - heard);
     if (!old.known()) return;
     const int64_t drift = std::max<int64_t>(0, heard - old.at_) / kDriftDivisor + 1;
     const int64_t low = std::max(low_, old.low_ - drift), high = std::min(high_, old.high_ + drift);

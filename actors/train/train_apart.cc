@@ -125,8 +125,9 @@ absl::StatusOr<TrainingReport> TrainApart(const Scope& root, const AsyncReplicas
   StepTracer tracer(options.trace, &teller);
   Apart apart(root, async, options, &teller, &stop, &tracer);
   TROUPE_RETURN_IF_ERROR(root.status());
-  TROUPE_RETURN_IF_ERROR(apart.Run());
-  tracer.Finish();
+  const absl::Status ran = apart.Run();
+  tracer.Finish();  // also of a training that failed
+  TROUPE_RETURN_IF_ERROR(ran);
   return apart.report();
 }
 

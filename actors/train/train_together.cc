@@ -304,8 +304,9 @@ absl::StatusOr<TrainingReport> TrainTogether(const Scope& root, const SyncReplic
   TrainingReport report{.step = options.last_step};
   if (sync.options().worker != 0) {
     Worker worker(root, sync, options, &teller, &stop, &tracer);
-    TROUPE_RETURN_IF_ERROR(worker.Run());
-    tracer.Finish();
+    const absl::Status ran = worker.Run();
+    tracer.Finish();  // also of a training that failed
+    TROUPE_RETURN_IF_ERROR(ran);
     report.recoveries = worker.recoveries();
     return report;
   }
@@ -322,10 +323,10 @@ absl::StatusOr<TrainingReport> TrainTogether(const Scope& root, const SyncReplic
   const absl::Status worked = worker.Run();
   if (!worked.ok()) stop.Set();
   const absl::Status s = led.get();
+  tracer.Finish();
   // Who was told to stop says so; the other one says why.
   if (!s.ok() && (worked.ok() || !absl::IsCancelled(s))) return s;
   TROUPE_RETURN_IF_ERROR(worked);
-  tracer.Finish();
   chief.Report(&report);
   return report;
 }

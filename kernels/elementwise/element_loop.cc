@@ -27,6 +27,7 @@ void FoldSum(const void* row, int64_t n, void* out) {
 }
 
 bool FoldOf(const Node& node, ElementLoop* loop) {
+  if (const auto keeps = node.Attr<bool>("keep_dims"); !keeps.ok() || !*keeps) return false;
   const bool mean = node.op().name == "Mean";
   loop->num_inputs = 1;
   loop->cost = 0.3;

@@ -50,6 +50,8 @@ class RowTape::Planner {
     if (!FindShapes()) return false;
     const int64_t full = full_.elements();
     if (full == 0 || full == std::numeric_limits<int64_t>::max()) return false;
+    // A larger value may broadcast to nothing.
+    if (shapes_[tape_.ops.size() - 1].elements() == 0) return false;
     MarkEarly(full);
     if (plan_.Early(tape_.ops.size() - 1)) return false;
     if (tape_.has_fold ? !HasRows(threads) : InLoop() < 2) return false;
@@ -75,7 +77,7 @@ class RowTape::Planner {
         }
       }
       if (op.fold != nullptr) {
-        if (in[0].rank == 0) return false;
+        if (in[0].rank == 0 || !FoldsRows(args_[op.axes.index], in[0].rank)) return false;
         folded_[i] = shapes_[i] = in[0];
         shapes_[i].d[kLast] = 1;
       } else if (op.num_inputs == 1) {
@@ -89,6 +91,13 @@ class RowTape::Planner {
       if (i == 0 || passed.elements() > full_.elements()) full_ = passed;
     }
     return true;
+  }
+
+  // Whether these are the last dimension alone. What the graph knew of the rank may be wrong.
+  static bool FoldsRows(const Tensor& axes, int64_t rank) {
+    if (axes.num_elements() != 1) return false;
+    const int64_t axis = axes.dtype() == DType::kInt32 ? axes.data<int32_t>()[0] : axes.data<int64_t>()[0];
+    return axis == -1 || axis == rank - 1;
   }
 
   void MarkEarly(int64_t full) {

@@ -19,6 +19,10 @@ bool TapeOps::Compile(const std::vector<Node*>& body, const std::vector<Prepared
     TapeOp op;
     if (ops.size() == kMaxTapeOps || !LoopOf(*n, kernels[ops.size()], &op)) return false;
     for (int i = 0; i < op.num_inputs; ++i) op.in[i] = operand(n->input(i).node);
+    if (op.fold != nullptr) {
+      op.axes = operand(n->input(1).node);
+      if (!op.axes.is_arg) return false;
+    }
     known.push_back({n, {false, static_cast<int>(ops.size())}});
     cost += op.cost;
     widest = std::max(widest, static_cast<size_t>(op.out_size));

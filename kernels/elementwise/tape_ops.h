@@ -23,6 +23,7 @@ struct TapeOp : ElementLoop {
     int index = 0;  // of the argument, or of the op that computes it
   };
   Operand in[2];
+  Operand axes;  // of a fold: an argument
   int reg = 0;  // where the result goes; -1: to the output
 };
 

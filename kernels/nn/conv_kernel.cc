@@ -151,6 +151,7 @@ ConvKernel::Plan<T> ConvKernel::Choose(const ComputeThreads& threads, const Part
   const ConvShape& s = whole.shape;
   const int64_t groups = (s.n + kConvTogether - 1) / kConvTogether;
   Plan<T> plan = {&ConvKernel::RunGeneric<T>, s.n, threads.num_threads()};
+  bool units_are_images = true;
   if constexpr (std::is_same_v<T, float>) {
     if (PreferPointwiseConv(pass_, s, whole.epilogue)) {
       plan.run = &ConvKernel::RunPointwise;
@@ -159,15 +160,17 @@ ConvKernel::Plan<T> ConvKernel::Choose(const ComputeThreads& threads, const Part
     } else if (pass_ == ConvPass::kBackwardFilter) {
       plan.run = &ConvKernel::RunDirect;
       plan.units = groups;
+      units_are_images = false;
     } else {
       plan.run = &ConvKernel::RunHalves;
       plan.units = 2 * groups;
+      units_are_images = false;
       // An input's gradient is computed while another thread computes the filter's; whoever is done
       // first helps. Each range packs the weights for itself.
       if (pass_ == ConvPass::kBackwardInput && threads.num_threads() > 1) plan.ranges *= 2;
     }
   }
-  if (pass_ == ConvPass::kForward && plan.units == s.n) {
+  if (pass_ == ConvPass::kForward && units_are_images) {
     plan.bands = Bands(s, threads.num_threads());
     plan.units *= plan.bands;
   }

@@ -21,6 +21,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
+constexpr milliseconds kDialTime{1000};
+
 RestartPolicy PolicyOf(const Part& part) {
   RestartPolicy policy;
   const std::string restart = TextOf(part, "restart", "always");
@@ -191,6 +193,10 @@ absl::Status PartHere::StartBatcher() {
   options.max_steps = static_cast<int>(CountOf(part_, "max_steps", options.max_steps));
   options.timeout_ms = DurationOf(part_, "timeout", {}).count() / 1000;
   TROUPE_ASSIGN_OR_RETURN(batcher_, SpawnBatcher(*system_, session_, options));
+  // Stop ends it by user_shutdown.
+  batcher_->attach_functor([over = over_](const caf::error& why) {
+    if (over != nullptr && why != caf::exit_reason::user_shutdown) over(absl::AbortedError("the batcher has ended"));
+  });
   return PublishHere(batcher_);
 }
 
@@ -242,7 +248,7 @@ void PartHere::KeepActors(std::vector<KeptActor> actors, std::vector<KeptPeer> p
   KeeperOptions options;
   options.actors = std::move(actors);
   options.peers = std::move(peers);
-  options.dial = DialByNetwork(*system_, probes_, milliseconds(1000));
+  options.dial = DialByNetwork(*system_, probes_, kDialTime);
   options.over = over_;
   keeper_ = SpawnKeeper(*system_, std::move(options));
   // The actors of this process have their names when it says that it is ready.
@@ -266,12 +272,13 @@ absl::Status PartHere::Stop(milliseconds at_most) {
   NoLoggerAfter restore;
   absl::Status status;
   gate_ = nullptr;
-  if (probes_ != nullptr) probes_->Close(milliseconds(100));
   for (caf::actor* actor : {&keeper_, &batcher_}) {
     if (*actor) caf::anon_send_exit(*actor, caf::exit_reason::user_shutdown);
   }
   // It gives actors their names, in the runtime.
   if (keeper_) caf::scoped_actor(*system_)->wait_for(keeper_);
+  // A call that is under way uses the actor system.
+  if (probes_ != nullptr) (void)probes_->Close(kDialTime + milliseconds(500));
   keeper_ = batcher_ = nullptr;
   if (server_ != nullptr) status = server_->Stop(at_most);
   if (session_ != nullptr) status.Update(session_->Close());

@@ -56,6 +56,9 @@ std::vector<Case> Cases() {
     add("Conv2D", f, TensorShape({n, 28, 28, 96}), TensorShape({1, 1, 96, 64}), 1, 1);
     add("Conv2D", f, TensorShape({n, 60, 40, 20}), TensorShape({1, 1, 20, 41}), 1, 1);
     add("Conv2D", f, TensorShape({n, 64, 64, 3}), TensorShape({7, 7, 3, 6}), 2, 1);
+    // Of so much work that each thread gets a part of two images.
+    add("Conv2D", f, TensorShape({n, 76, 76, 3}), TensorShape({7, 7, 3, 6}), 1, 1);
+    add("Conv2D", f, TensorShape({n, 76, 76, 3}), TensorShape({7, 7, 3, 3}), 1, 1);
     add("Conv2D", d, TensorShape({n, 21, 20, 16}), TensorShape({3, 3, 16, 24}), 1, 1);
     add("DepthwiseConv2dNative", f, TensorShape({n, 56, 50, 64}), TensorShape({3, 3, 64, 1}), 1, 1);
     // A band would see nothing but padding.

@@ -141,8 +141,9 @@ struct Shapes {
 std::vector<Shapes> AllShapes() {
   const auto shape = [](std::initializer_list<int64_t> d) { return TensorShape(d); };
   std::vector<Shapes> all;
-  for (const auto& d : {shape({7, 41}), shape({64, 256}), shape({3, 4099}), shape({1, 300}), shape({5, 1}),
-                        shape({0, 5}), shape({5, 0}), shape({2, 3, 70}), shape({2, 2, 2, 33}), shape({150, 5})}) {
+  for (const auto& d :
+       {shape({7, 41}), shape({64, 256}), shape({3, 4099}), shape({1, 300}), shape({5, 1}), shape({0, 5}),
+        shape({0, 4096}), shape({5, 0}), shape({2, 3, 70}), shape({2, 2, 2, 33}), shape({150, 5})}) {
     const int64_t n = d.dim(d.rank() - 1);
     all.push_back({d, TensorShape({n}), TensorShape({n})});
   }

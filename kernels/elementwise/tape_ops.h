@@ -24,7 +24,7 @@ struct TapeOp : ElementLoop {
   };
   Operand in[2];
   Operand axes;  // of a fold: an argument
-  int reg = 0;  // where the result goes; -1: to the output
+  int reg = 0;   // where the result goes; -1: to the output
 };
 
 struct TapeOps {

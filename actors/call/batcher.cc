@@ -129,7 +129,7 @@ void Batcher::Take(const run_request& asked) {
   if (status.ok() && request.rows > options_.max_waiting - rows_ && !waiting_.empty())
     status = ResourceExhausted(rows_, " rows wait for a step, and no more than ", options_.max_waiting, " may");
   if (!status.ok()) return Fail(&request, status);
-  request.asker = caf::actor_cast<caf::actor_addr>(current_sender());
+  request.asker = caf::actor_cast<caf::actor_addr>(by.source());  // which has it from the message
   Watch(request);
   waiting_.push_back(std::move(request));
   rows_ += waiting_.back().rows;

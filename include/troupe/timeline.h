@@ -7,20 +7,20 @@
 //   proto::RunMetadata metadata;
 //   absl::Status s = session->Run(options, feeds, fetches, {}, &out, &metadata);
 //   timeline.Add(metadata, "step 12");
-//   if (s.ok()) s = timeline.Write("trace.json");
+//   if (s.ok()) s = timeline.Write("mem://trace.json");
 //
 // Each task is a process of the file, with rows for each of its devices; those of other devices
 // than CPU:0 have the device's name in front:
 //
-//   steps                           from a step's begin to its end; of other tasks than the step's
-//                                   master, from when they heard of it to their answer
-//   executor                        stretches in which the executor ran nodes without a pause
-//   executor: kernels in its turn   these nodes
-//   thread N                        nodes that ran as jobs, by thread
-//   checkpointer                    nodes that save and restore, wherever they ran
-//   queues                          nodes on queues, readers, tables and the like, and their waits
-//   receives                        waits for another device's tensor
-//   waits                           waits for variables and files
+//  steps                           from a step's begin to its end; of other tasks than the step's
+//                                  master, from when they heard of it to their answer
+//  executor                        stretches in which the executor ran nodes without a pause
+//  executor: kernels in its turn   these nodes
+//  thread N                        nodes that ran as jobs, by thread
+//  checkpointer                    nodes that save and restore, wherever they ran
+//  queues                          nodes on queues, readers, tables and the like, and their waits
+//  receives                        waits for another device's tensor
+//  waits                           waits for variables and files
 //
 // Of the last four, and of steps, what overlaps has further rows: "queues 2". Times begin at the
 // first step. They are the master's: those of other processes were measured by their own clocks,
@@ -30,12 +30,12 @@
 // Arrows lead from a node that sends a tensor to the one that receives it, and to other tasks and
 // back. The args of a node say what it waited for:
 //
-//   node, op, device, step  which node it is, and of which step
-//   id                      a number, by which others name it
-//   after, after_node       whose end made it ready; without it, the step's begin
-//   queued_us               how long it was ready and did not run
-//   from, tensor, sender    of a receiving node: the sending node, what it sent, its device
-//   waits_for               of a wait: the queue or variable
+//  node, op, device, step  which node it is, and of which step
+//  id                      a number, by which others name it
+//  after, after_node       whose end made it ready; without it, the step's begin
+//  queued_us               how long it was ready and did not run
+//  from, tensor, sender    of a receiving node: the sending node, what it sent, its device
+//  waits_for               of a wait: the queue or variable
 //
 // Thread rule: one thread at a time.
 #ifndef TROUPE_TIMELINE_H_

@@ -12,9 +12,12 @@
 #include "troupe/kernel.h"
 #include "troupe/op_def.h"
 #include "troupe/passes.h"
+#include "troupe/placement.h"
+#include "troupe/proto/config.pb.h"
 #include "troupe/records.h"
 #include "troupe/registration.h"
 #include "troupe/shape_inference.h"
+#include "troupe/timeline.h"
 #include "troupe/train/recurrent.h"
 #include "troupe/troupe.h"
 
@@ -117,6 +120,66 @@ BOOST_AUTO_TEST_CASE(the_program_of_session) {
   // clang-format on
   BOOST_REQUIRE_MESSAGE(s.ok(), s.ToString());
   BOOST_TEST(out[0].scalar<float>() == 6);
+}
+
+BOOST_AUTO_TEST_CASE(the_program_of_placement) {
+  const Scope root = Scope::NewRootScope();
+  const Output x = ops::Placeholder(root.WithOpName("tower1/x"), DType::kFloat);
+  const Output y = ops::Square(root.WithOpName("tower1/y"), x);
+  SessionOptions options;
+  options.runtime_options = {.threads = 1, .cpu_devices = 2};
+  const auto session = *Session::Create(options);
+  BOOST_REQUIRE(session->Extend(*root.graph()).ok());
+  // clang-format off
+  // [include/troupe/placement.h]
+  absl::Status s = SetPlacementPolicy(*session, [](const PlacementQuestion& q) {
+    return q.node.name().starts_with("tower1/") ? q.devices.back() : std::string();
+  });
+  // [/include/troupe/placement.h]
+  // clang-format on
+  BOOST_REQUIRE_MESSAGE(s.ok(), s);
+  RunOptions run;
+  run.partition_graphs = true;
+  std::vector<Tensor> out;
+  proto::RunMetadata metadata;
+  s = session->Run(run, {{x, Tensor::Scalar(3.0f)}}, {y}, {}, &out, &metadata);
+  BOOST_REQUIRE_MESSAGE(s.ok(), s);
+  BOOST_TEST(out[0].scalar<float>() == 9);
+  int found = 0;
+  for (const auto& part : metadata.partition_graphs()) {
+    for (const auto& node : part.node()) {
+      if (node.name() != "tower1/y") continue;
+      BOOST_TEST(node.device().ends_with("/device:CPU:1"), node.device());
+      ++found;
+    }
+  }
+  BOOST_TEST(found == 1);
+}
+
+BOOST_AUTO_TEST_CASE(the_program_of_timeline) {
+  const Scope root = Scope::NewRootScope();
+  const Output x = ops::Placeholder(root.WithOpName("x"), DType::kFloat), y = ops::Square(root.WithOpName("y"), x);
+  const auto session = *Session::Create();
+  BOOST_REQUIRE(session->Extend(*root.graph()).ok());
+  const Feeds feeds = {{x, Tensor::Scalar(3.0f)}};
+  const Names fetches = {y};
+  std::vector<Tensor> out;
+  // clang-format off
+  // [include/troupe/timeline.h]
+  Timeline timeline;
+  RunOptions options;
+  options.collect_stats = true;
+  proto::RunMetadata metadata;
+  absl::Status s = session->Run(options, feeds, fetches, {}, &out, &metadata);
+  timeline.Add(metadata, "step 12");
+  if (s.ok()) s = timeline.Write("mem://trace.json");
+  // [/include/troupe/timeline.h]
+  // clang-format on
+  BOOST_REQUIRE_MESSAGE(s.ok(), s);
+  BOOST_TEST(timeline.steps() == 1);
+  const auto text = files::Read("mem://trace.json");
+  BOOST_REQUIRE_MESSAGE(text.ok(), text.status());
+  BOOST_TEST(text->find("\"y\"") != std::string::npos, *text);
 }
 
 BOOST_AUTO_TEST_CASE(the_program_of_names) {

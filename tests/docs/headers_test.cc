@@ -158,11 +158,11 @@ BOOST_AUTO_TEST_CASE(the_program_of_placement) {
 
 BOOST_AUTO_TEST_CASE(the_program_of_timeline) {
   const Scope root = Scope::NewRootScope();
-  const Output x = ops::Placeholder(root.WithOpName("x"), DType::kFloat), y = ops::Square(root.WithOpName("y"), x);
+  ops::Square(root.WithOpName("y"), ops::Placeholder(root.WithOpName("x"), DType::kFloat));
   const auto session = *Session::Create();
   BOOST_REQUIRE(session->Extend(*root.graph()).ok());
-  const Feeds feeds = {{x, Tensor::Scalar(3.0f)}};
-  const Names fetches = {y};
+  const Feeds feeds = {{"x", Tensor::Scalar(3.0f)}};
+  const Names fetches = {"y"};
   std::vector<Tensor> out;
   // clang-format off
   // [include/troupe/timeline.h]

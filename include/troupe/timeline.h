@@ -12,8 +12,7 @@
 // Each task is a process of the file, with rows for each of its devices; those of other devices
 // than CPU:0 have the device's name in front:
 //
-//  steps                           from a step's begin to its end; of other tasks than the step's
-//                                  master, from when they heard of it to their answer
+//  steps                           a step; of other tasks, from when they heard of it to the answer
 //  executor                        stretches in which the executor ran nodes without a pause
 //  executor: kernels in its turn   these nodes
 //  thread N                        nodes that ran as jobs, by thread

@@ -172,8 +172,8 @@ BOOST_AUTO_TEST_CASE(a_step_of_two_servers_is_one_trace_that_names_its_slow_node
   BOOST_TEST(Text(*longest, "task") == kPs);
   BOOST_TEST(Number(*longest, "share") > 0.5);
   BOOST_TEST(std::abs(sum - Number(step, "ms")) < 0.01);  // the parts fill the step
-  // It begins with `near` or with the message that tells the ps of the step, and ends with `back` or
-  // with the answer of the ps, whichever comes last.
+  // It begins with `near` or with the message that tells the ps of the step, and ends with `back`
+  // or with the answer of the ps, whichever comes last.
   BOOST_TEST(path.find("slow ") != std::string::npos, path);
   BOOST_TEST(path.find("quick") == std::string::npos, path);
   bool crosses = false;

@@ -46,8 +46,8 @@ class LinkScribe;
 // What the event loop calls; a part of its scribe.
 class Events : public caf::io::network::event_handler {
  public:
-  Events(default_multiplexer& loop, std::unique_ptr<Link> link, LinkScribe* scribe)
-      : event_handler(loop, link->descriptor()), link_(std::move(link)), scribe_(scribe) {}
+  Events(default_multiplexer& loop, std::unique_ptr<Link> link, LinkScribe* scribe, bool silent)
+      : event_handler(loop, link->descriptor()), link_(std::move(link)), scribe_(scribe), silent_(silent) {}
   // The link closes the descriptor.
   ~Events() override { fd_ = caf::io::network::invalid_native_socket; }
 
@@ -85,6 +85,7 @@ class Events : public caf::io::network::event_handler {
   // The scribe, and with it this object, while the loop has them.
   caf::intrusive_ptr<LinkScribe> reading_, writing_;
   bool finished_ = false;
+  bool silent_;  // until the other side has said who it is
   size_t wanted_ = 0, enough_ = 1, have_ = 0;  // of `in`
   caf::io::receive_policy::config policy_{caf::io::receive_policy_flag::exactly, 1};
   int consumed_ = 0;           // up to 2: a header and what it announced
@@ -94,8 +95,8 @@ class Events : public caf::io::network::event_handler {
 
 class LinkScribe : public caf::io::scribe {
  public:
-  LinkScribe(default_multiplexer& loop, std::unique_ptr<Link> link)
-      : scribe(NextHandle()), events_(loop, std::move(link), this) {}
+  LinkScribe(default_multiplexer& loop, std::unique_ptr<Link> link, bool silent)
+      : scribe(NextHandle()), events_(loop, std::move(link), this, silent) {}
 
   void configure_read(caf::io::receive_policy::config config) override {
     events_.ConfigureRead(config);
@@ -225,6 +226,10 @@ void Events::Receive() {
       Prepare();
       if (whole > kMostKept) FreeIfBig(&in);
       if (!more) return StopReading();
+      if (silent_ && consumed_ == 2) {
+        silent_ = false;
+        Flush();
+      }
       ++messages;
     }
     if (turn >= kMostOfATurn || messages >= kMostMessagesOfATurn) return GoOnLater();
@@ -232,7 +237,7 @@ void Events::Receive() {
 }
 
 void Events::Flush() {
-  if (finished_ || writes_ || out.empty()) return;
+  if (finished_ || silent_ || writes_ || out.empty()) return;
   // At once, as far as there is room; what fails is told in the loop's turn, not in CAF's.
   if (Send() != Result::kOk) AwaitRoom();
 }
@@ -243,7 +248,7 @@ Result Events::Send() {
       sending_.clear();
       sent_ = 0;
       FreeIfBig(&sending_);
-      if (out.empty()) return link_->Flush();
+      if (silent_ || out.empty()) return link_->Flush();
       sending_.swap(out);
     }
     size_t taken = 0;
@@ -281,11 +286,12 @@ caf::actor BrokerOf(caf::actor_system& system) {
 }
 
 caf::io::scribe_ptr ScribeOf(caf::actor_system& system, std::unique_ptr<Link> link) {
-  return caf::make_counted<LinkScribe>(*LoopOf(system), std::move(link));
+  return caf::make_counted<LinkScribe>(*LoopOf(system), std::move(link), true);
 }
 
 void Admit(caf::actor_system& system, std::unique_ptr<Link> link, uint16_t port, const caf::actor& whom) {
-  caf::anon_send(BrokerOf(system), caf::publish_atom::value, ScribeOf(system, std::move(link)), port,
+  caf::anon_send(BrokerOf(system), caf::publish_atom::value,
+                 caf::io::scribe_ptr(caf::make_counted<LinkScribe>(*LoopOf(system), std::move(link), false)), port,
                  caf::actor_cast<caf::strong_actor_ptr>(whom), std::set<std::string>());
 }
 

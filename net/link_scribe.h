@@ -5,6 +5,12 @@
 // names 4 GB takes them. This one makes room as the bytes come, and refuses what no message of ours
 // has. It lends CAF its buffers as the other does, and gives back those that one big message made.
 //
+// CAF's own says who it is as soon as it is connected, and closes the connection when the other
+// side turns out to be a node that it is connected with already. Of several such at once, the other
+// side may have chosen one for its answers that is closed already: they are lost (docs/choices.md).
+// So the scribe of who has called says nothing before it has heard whom it has called, and nothing
+// at all when the connection is not needed.
+//
 // Thread rule: Admit and Enter from any thread; everything else happens on CAF's network thread.
 #ifndef TROUPE_NET_LINK_SCRIBE_H_
 #define TROUPE_NET_LINK_SCRIBE_H_
@@ -21,7 +27,7 @@ namespace troupe {
 // no middleman, or one without a network.
 caf::actor BrokerOf(caf::actor_system& system);
 
-// Of a connection that is to be given to the broker.
+// Of a connection to a server, which speaks first; to be given to the broker, to connect.
 caf::io::scribe_ptr ScribeOf(caf::actor_system& system, std::unique_ptr<Link> link);
 
 // Lets in who has come to `port`, where `whom` is published: CAF greets it.

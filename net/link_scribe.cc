@@ -85,7 +85,7 @@ class Events : public caf::io::network::event_handler {
   // The scribe, and with it this object, while the loop has them.
   caf::intrusive_ptr<LinkScribe> reading_, writing_;
   bool finished_ = false;
-  bool silent_;  // until the other side has said who it is
+  bool silent_;                                // until the other side has said who it is
   size_t wanted_ = 0, enough_ = 1, have_ = 0;  // of `in`
   caf::io::receive_policy::config policy_{caf::io::receive_policy_flag::exactly, 1};
   int consumed_ = 0;           // up to 2: a header and what it announced

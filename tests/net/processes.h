@@ -36,6 +36,7 @@ class Process {
   Process& operator=(const Process&) = delete;
   // The next line of its output; "" when there is none within a minute.
   std::string Line();
+  // After SIGSTOP, when all its threads stand still: on a busy machine they run on for a while.
   void Signal(int signal);
   // Its exit status, or minus the signal that ended it; -1000 when it goes on for a minute.
   int Wait();

@@ -15,6 +15,7 @@
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <sstream>
 #include <thread>
@@ -128,9 +129,26 @@ std::string Process::Line() {
   }
 }
 
+namespace {
+
+bool StandsStill(pid_t process) {
+  std::error_code gone;
+  for (const auto& thread : std::filesystem::directory_iterator(StrCat("/proc/", process, "/task"), gone)) {
+    std::ifstream file(thread.path() / "stat");
+    const std::string stat{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    // The state is behind the name, which may have any characters.
+    const size_t end = stat.rfind(") ");
+    if (end != std::string::npos && stat[end + 2] != 'T') return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 void Process::Signal(int signal) {
   BOOST_REQUIRE(pid_ > 0);
   ::kill(pid_, signal);
+  if (signal == SIGSTOP) BOOST_TEST(Await([this] { return StandsStill(pid_); }));
 }
 
 int Process::Wait() {
@@ -232,7 +250,7 @@ BOOST_AUTO_TEST_CASE(a_goodbye_that_nobody_answers_names_who_did_not) {
   BOOST_TEST(Sees(AddressIn(cluster, "worker", 0), {"ps", 0}, "alive"));
   server->Signal(SIGSTOP);
   worker->Signal(SIGTERM);
-  BOOST_TEST(worker->Wait() == 1);
+  BOOST_TEST(worker->Wait() == 1, worker->errors());
   BOOST_TEST(worker->errors().find("DEADLINE_EXCEEDED: after 100 ms these are still alive: /job:ps/replica:0/task:0") !=
              std::string::npos);
 }

@@ -2,11 +2,45 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 namespace troupe {
 namespace {
 
 constexpr int kMostDepth = 32;
+// Of so many keys each is compared with all others; of more, a set is kept.
+constexpr size_t kFewKeys = 16;
+
+// Of the four digits that `text` begins with; -1 when it does not.
+int HexValue(std::string_view text) {
+  if (text.size() < 4) return -1;
+  int value = 0;
+  for (const char c : text.substr(0, 4)) {
+    const int digit = c >= '0' && c <= '9'   ? c - '0'
+                      : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                      : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                             : -1;
+    if (digit < 0) return -1;
+    value = value * 16 + digit;
+  }
+  return value;
+}
+
+void AppendUtf8(uint32_t c, std::string* out) {
+  const auto more = [&](int shift) { out->push_back(static_cast<char>(0x80 | ((c >> shift) & 0x3f))); };
+  if (c < 0x80) {
+    out->push_back(static_cast<char>(c));
+  } else if (c < 0x800) {
+    out->push_back(static_cast<char>(0xc0 | (c >> 6)));
+    more(0);
+  } else if (c < 0x10000) {
+    out->push_back(static_cast<char>(0xe0 | (c >> 12)));
+    more(6), more(0);
+  } else {
+    out->push_back(static_cast<char>(0xf0 | (c >> 18)));
+    more(12), more(6), more(0);
+  }
+}
 
 }  // namespace
 
@@ -50,7 +84,7 @@ absl::StatusOr<JsonValue> JsonReader::Value() {
 
 absl::StatusOr<std::string> JsonReader::Key() {
   std::string key;
-  TROUPE_RETURN_IF_ERROR(KeyOf(JsonValue(), &key));
+  TROUPE_RETURN_IF_ERROR(KeyOf([](const std::string&) { return false; }, &key));
   return key;
 }
 
@@ -73,12 +107,13 @@ absl::Status JsonReader::Read(JsonValue* value, int depth) {
   }
 }
 
-absl::Status JsonReader::KeyOf(const JsonValue& object, std::string* key) {
+template <class IsThere>
+absl::Status JsonReader::KeyOf(const IsThere& is_there, std::string* key) {
   Skip();
   if (at_ == text_.size() || text_[at_] != '"') return Here("a key in quotes is missing");
   const size_t key_at = at_;
   TROUPE_RETURN_IF_ERROR(String(key));
-  if (object.Find(*key) != nullptr) {
+  if (is_there(*key)) {
     at_ = key_at;
     return Here(StrCat("the key '", CEscape(*key), "' is given twice"));
   }
@@ -89,9 +124,17 @@ absl::Status JsonReader::Object(JsonValue* value, int depth) {
   value->kind = JsonValue::Kind::kObject;
   ++at_;
   if (Take('}')) return absl::OkStatus();
+  std::set<std::string> keys;
+  const auto is_there = [&](const std::string& key) {
+    if (value->members.size() < kFewKeys) return value->Find(key) != nullptr;
+    if (keys.empty()) {
+      for (const auto& [name, member] : value->members) keys.insert(name);
+    }
+    return !keys.insert(key).second;
+  };
   do {
     std::string key;
-    TROUPE_RETURN_IF_ERROR(KeyOf(*value, &key));
+    TROUPE_RETURN_IF_ERROR(KeyOf(is_there, &key));
     JsonValue member;
     TROUPE_RETURN_IF_ERROR(Read(&member, depth + 1));
     value->members.emplace_back(std::move(key), std::move(member));
@@ -135,10 +178,13 @@ absl::Status JsonReader::String(std::string* out) {
       out->push_back(text_[at_++]);
       continue;
     }
+    if (text_.substr(at_ + 1, 1) == "u") {
+      TROUPE_RETURN_IF_ERROR(Unicode(out));
+      continue;
+    }
     static constexpr std::string_view kSigns = "\"\\/bfnrt", kMeant = "\"\\/\b\f\n\r\t";
     const size_t which = at_ + 1 < text_.size() ? kSigns.find(text_[at_ + 1]) : std::string_view::npos;
-    // \u is not read: names and addresses have no such characters.
-    if (which == std::string_view::npos) return Here("this escape is not read here");
+    if (which == std::string_view::npos) return Here("there is no such escape");
     out->push_back(kMeant[which]);
     at_ += 2;
   }
@@ -148,6 +194,24 @@ absl::Status JsonReader::String(std::string* out) {
   }
   at_ = begin;
   return Here("the string does not end");
+}
+
+// \uXXXX, or two of them that are one character, as UTF-8.
+absl::Status JsonReader::Unicode(std::string* out) {
+  const int first = HexValue(text_.substr(std::min(at_ + 2, text_.size())));
+  if (first < 0) return Here("four hexadecimal digits are missing behind '\\u'");
+  auto code = static_cast<uint32_t>(first);
+  size_t length = 6;
+  if (code >= 0xd800 && code < 0xe000) {
+    const bool pair = code < 0xdc00 && text_.substr(std::min(at_ + 6, text_.size()), 2) == "\\u";
+    const int second = pair ? HexValue(text_.substr(at_ + 8)) : -1;
+    if (second < 0xdc00 || second >= 0xe000) return Here("half of a character stands alone");
+    code = 0x10000 + ((code - 0xd800) << 10) + (static_cast<uint32_t>(second) - 0xdc00);
+    length = 12;
+  }
+  AppendUtf8(code, out);
+  at_ += length;
+  return absl::OkStatus();
 }
 
 const JsonValue* JsonValue::Find(std::string_view key) const {

@@ -1,8 +1,8 @@
 // Reads JSON into a tree whose values know their places, so that who finds something wrong in it
 // can say where.
 //
-// Numbers are kept as they are written. A key that is there twice is an error, as is a depth of
-// more than 32. Source of the format: RFC 8259. Thread rule: a pure function and plain values.
+// Numbers are kept as they are written, strings as UTF-8. A key that is there twice is an error, as
+// is a depth of more than 32. Source of the format: RFC 8259. Thread rule: a pure function and plain values.
 #ifndef TROUPE_NET_JSON_H_
 #define TROUPE_NET_JSON_H_
 
@@ -64,7 +64,9 @@ class JsonReader {
   absl::Status Array(JsonValue* value, int depth);
   absl::Status Word(JsonValue* value);
   absl::Status String(std::string* out);
-  absl::Status KeyOf(const JsonValue& object, std::string* key);
+  absl::Status Unicode(std::string* out);
+  template <class IsThere>
+  absl::Status KeyOf(const IsThere& is_there, std::string* key);
 
   const std::string_view text_;
   const size_t most_parts_;

@@ -148,7 +148,9 @@ BOOST_AUTO_TEST_CASE(tf_config_is_read_and_its_errors_name_their_place) {
       {"{\"a", "TF_CONFIG: line 1, column 2: the string does not end"},
       {"{a: 1}", "TF_CONFIG: line 1, column 2: a key in quotes is missing"},
       {"[tru]", "TF_CONFIG: line 1, column 2: a value is missing"},
-      {"[\"\\u0041\"]", "TF_CONFIG: line 1, column 3: this escape is not read here"},
+      {"[\"\\x41\"]", "TF_CONFIG: line 1, column 3: there is no such escape"},
+      {"[\"\\u004\"]", "TF_CONFIG: line 1, column 3: four hexadecimal digits are missing behind '\\u'"},
+      {"[\"\\ud83d\\u0041\"]", "TF_CONFIG: line 1, column 3: half of a character stands alone"},
       {"[\"\n\"]", "TF_CONFIG: line 1, column 3: a control character stands in a string"},
   };
   for (const auto& [text, result] : rows)

@@ -42,7 +42,7 @@ class Walk {
   const TraceRun* Before(const TraceRun& run) {
     at_ = std::min(at_, std::max(run.end, step_.begin));
     const TraceRun* const from = run.from != 0 ? file_.Find(run.from) : nullptr;
-    if (from != nullptr && from->end > run.start) {
+    if (from != nullptr && from->end >= run.start) {
       Add(CrossingOf(*from, run), &run, from->end);
       return from;
     }

@@ -24,11 +24,22 @@ std::string Fixed(double v, int digits) {
 }
 double Millis(int64_t nanos) { return static_cast<double>(nanos) / 1e6; }
 
+// A file's names may hold signs that a terminal obeys.
+std::string Plain(std::string text) {
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  }
+  return text;
+}
+
 // Columns as wide as what they hold; the first `right` of them end at the same place.
 class Table {
  public:
   Table(std::vector<std::string> head, size_t right) : right_(right) { rows_.push_back(std::move(head)); }
-  void Add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  void Add(std::vector<std::string> row) {
+    for (std::string& cell : row) cell = Plain(std::move(cell));
+    rows_.push_back(std::move(row));
+  }
   std::string Text() const {
     std::vector<size_t> widths(rows_[0].size());
     for (const auto& row : rows_) {
@@ -183,13 +194,13 @@ std::string Report::AllSteps() const {
 void Report::PrintText() const {
   if (steps_.size() == 1) {
     const TraceStep& s = *steps_[0];
-    Print(StrCat(s.name, ": ", Fixed(Millis(total_), 3), " ms, led by ", file_.tasks[s.task].name, "\n"));
+    Print(StrCat(Plain(s.name), ": ", Fixed(Millis(total_), 3), " ms, led by ", Plain(file_.tasks[s.task].name), "\n"));
   } else {
     Print(StrCat(steps_.size(), " steps: ", Fixed(Millis(total_), 3), " ms in all\n"));
   }
   for (const TraceTask& t : file_.tasks) {
     if (t.uncertainty != 0)
-      Print(StrCat("the clock of ", t.name, " may be off by ", Fixed(Millis(t.uncertainty), 3), " ms\n"));
+      Print(StrCat("the clock of ", Plain(t.name), " may be off by ", Fixed(Millis(t.uncertainty), 3), " ms\n"));
   }
   Print("\ncritical path\n");
   Print(steps_.size() == 1 ? OneStep() : AllSteps());
@@ -265,6 +276,7 @@ int TraceCommand(const TraceFlags& flags) {
     }
     path = StrJoin(flags.files, ", ");
     file = ParseTrace(*merged);
+    if (!file.ok()) return Complain(kFailed, Annotate(file.status(), StrCat(path, " together")));
   }
   if (!file.ok()) return Complain(kFailed, file.status());
   Report report(*file, flags);

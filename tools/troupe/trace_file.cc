@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "graph/core/read_file.h"
 #include "troupe/strings.h"
@@ -18,14 +19,13 @@ namespace {
 constexpr uint64_t kMostBytes = uint64_t{1} << 30;
 // Of one event. Ours have some twenty.
 constexpr size_t kMostParts = 4096;
-// So big a number is exact in the programs that read such files, and sums of two are in range.
-constexpr int64_t kMostWhole = int64_t{1} << 53;
-
+// Differences of such numbers are in range.
+constexpr int64_t kMostOrigin = std::numeric_limits<int64_t>::max() / 4;
 absl::StatusOr<int64_t> WholeOf(const JsonValue& v, const char* what) {
   errno = 0;
   char* end = nullptr;
   const long long n = std::strtoll(v.text.c_str(), &end, 10);
-  if (v.kind != JsonValue::Kind::kNumber || *end != 0 || errno != 0 || n < 0 || n > kMostWhole)
+  if (v.kind != JsonValue::Kind::kNumber || *end != 0 || errno != 0 || n < 0 || n > kMostTrace)
     return v.Wrong(StrCat(what, " is no whole number"));
   return n;
 }
@@ -34,7 +34,7 @@ absl::StatusOr<int64_t> NanosOf(const JsonValue& v, const char* what) {
   char* end = nullptr;
   const double micros = std::strtod(v.text.c_str(), &end);
   if (v.kind != JsonValue::Kind::kNumber || *end != 0 || !std::isfinite(micros) ||
-      std::abs(micros) > static_cast<double>(kMostWhole) / 1000) {
+      std::abs(micros) > static_cast<double>(kMostTrace) / 1000) {
     return v.Wrong(StrCat(what, " is no number of microseconds"));
   }
   return std::llround(micros * 1000);
@@ -48,7 +48,7 @@ absl::StatusOr<int64_t> WholeIn(const JsonValue& object, const char* key) {
   TROUPE_ASSIGN_OR_RETURN(const JsonValue* const v, Member(object, key));
   return WholeOf(*v, key);
 }
-// 0 when there is none.
+// 0 when there is none: no run has that id.
 absl::StatusOr<int64_t> WholeOrNone(const JsonValue& object, const char* key) {
   const JsonValue* const v = object.Find(key);
   return v == nullptr ? absl::StatusOr<int64_t>(0) : WholeOf(*v, key);
@@ -57,9 +57,13 @@ absl::StatusOr<int64_t> NanosIn(const JsonValue& object, const char* key) {
   TROUPE_ASSIGN_OR_RETURN(const JsonValue* const v, Member(object, key));
   return NanosOf(*v, key);
 }
-absl::StatusOr<int64_t> NanosOrNone(const JsonValue& object, const char* key) {
+// How long something took; 0 when it is not said.
+absl::StatusOr<int64_t> LengthOrNone(const JsonValue& object, const char* key) {
   const JsonValue* const v = object.Find(key);
-  return v == nullptr ? absl::StatusOr<int64_t>(0) : NanosOf(*v, key);
+  if (v == nullptr) return 0;
+  TROUPE_ASSIGN_OR_RETURN(const int64_t nanos, NanosOf(*v, key));
+  if (nanos < 0) return v->Wrong(StrCat(key, " is negative"));
+  return nanos;
 }
 std::string TextIn(const JsonValue& object, const char* key) {
   const JsonValue* const v = object.Find(key);
@@ -93,32 +97,60 @@ class Reader {
     for (size_t i = 1; i < file_.runs.size(); ++i) {
       if (file_.runs[i].id == file_.runs[i - 1].id) return At(file_.runs[i], "another event has the same id");
     }
-    for (size_t i = 1; i < file_.steps.size(); ++i) {
-      if (file_.steps[i].number == file_.steps[i - 1].number)
-        return InvalidArgument("step ", file_.steps[i].number, " is there twice");
-    }
-    std::map<int64_t, int64_t> ends;  // of the last runs, by step
-    for (const TraceRun& r : file_.runs) {
-      for (const int64_t other : {r.after, r.from}) {
-        if (other != 0 && file_.Find(other) == nullptr)
-          return At(r, StrCat("it names event ", other, ", which is not there"));
-      }
-      const auto step = std::lower_bound(file_.steps.begin(), file_.steps.end(), r.step,
-                                         [](const TraceStep& s, int64_t number) { return s.number < number; });
-      if (step == file_.steps.end() || step->number != r.step)
-        return At(r, StrCat("it is of step ", r.step, ", which is not there"));
-      const auto [end, is_new] = ends.try_emplace(r.step, r.end);
-      if (!is_new && end->second >= r.end) continue;
-      end->second = r.end;
-      step->last = r.id;
-    }
     if (file_.steps.empty()) return InvalidArgument("there is no step in it: it is no trace of Troupe's");
+    int64_t all = 0;
+    for (size_t i = 0; i < file_.steps.size(); ++i) {
+      const TraceStep& s = file_.steps[i];
+      if (i > 0 && s.number == file_.steps[i - 1].number)
+        return InvalidArgument("line ", s.line, ": step ", s.number, " is there twice");
+      all += s.end - s.begin;
+      if (all > kMostOffset)
+        return InvalidArgument("line ", s.line, ": up to step ", s.number, " the steps took more than ",
+                               kMostOffset / 1'000'000'000, " seconds");
+    }
+    for (const TraceRun& r : file_.runs) TROUPE_RETURN_IF_ERROR(CheckLinks(r));
+    FindLast();
     return absl::OkStatus();
   }
 
  private:
   static absl::Status At(const TraceRun& run, std::string_view why) {
     return InvalidArgument("line ", run.line, ": event ", run.id, ": ", why);
+  }
+  TraceStep* StepOf(const TraceRun& run) {
+    const auto step = std::lower_bound(file_.steps.begin(), file_.steps.end(), run.step,
+                                       [](const TraceStep& s, int64_t number) { return s.number < number; });
+    return step == file_.steps.end() || step->number != run.step ? nullptr : &*step;
+  }
+  // What a run waited for is of its step: so every run is on the path of one step at most.
+  absl::Status CheckLinks(const TraceRun& run) {
+    if (StepOf(run) == nullptr) return At(run, StrCat("it is of step ", run.step, ", which is not there"));
+    for (const int64_t id : {run.after, run.from}) {
+      if (id == 0) continue;
+      const TraceRun* const other = file_.Find(id);
+      if (other == nullptr) return At(run, StrCat("it names event ", id, ", which is not there"));
+      if (other->step != run.step) return At(run, StrCat("it names event ", id, ", which is of another step"));
+    }
+    return absl::OkStatus();
+  }
+  // Of several runs that ended last, at one time, it is one for which none of the others waited.
+  void FindLast() {
+    for (const TraceRun& r : file_.runs) {
+      TraceStep& step = *StepOf(r);
+      if (step.last == 0 || file_.Find(step.last)->end <= r.end) step.last = r.id;
+    }
+    std::set<int64_t> not_last;
+    for (const TraceRun& r : file_.runs) {
+      if (r.end != file_.Find(StepOf(r)->last)->end) continue;
+      for (const int64_t id : {r.after, r.from}) {
+        if (id != 0 && id != r.id) not_last.insert(id);
+      }
+    }
+    for (const TraceRun& r : file_.runs) {
+      TraceStep& step = *StepOf(r);
+      if (r.end == file_.Find(step.last)->end && not_last.contains(step.last) && !not_last.contains(r.id))
+        step.last = r.id;
+    }
   }
   uint32_t Intern(const std::string& text) {
     const auto [it, is_new] = numbers_.try_emplace(text, static_cast<uint32_t>(file_.texts.size()));
@@ -128,16 +160,19 @@ class Reader {
   absl::StatusOr<uint32_t> TaskOf(const JsonValue& event) {
     TROUPE_ASSIGN_OR_RETURN(const int64_t pid, WholeIn(event, "pid"));
     const auto [it, is_new] = tasks_.try_emplace(pid, static_cast<uint32_t>(file_.tasks.size()));
-    if (is_new) file_.tasks.push_back({StrCat("process ", pid)});
+    if (is_new) file_.tasks.push_back({StrCat("process ", pid), pid});
     return it->second;
   }
   absl::Status TakeName(const JsonValue& event) {
     TROUPE_ASSIGN_OR_RETURN(const uint32_t number, TaskOf(event));
     TROUPE_ASSIGN_OR_RETURN(const JsonValue* const args, Member(event, "args"));
     TraceTask& task = file_.tasks[number];
-    task.name = TextIn(*args, "name");
+    if (std::string name = TextIn(*args, "name"); !name.empty()) {
+      task.name = std::move(name);
+      task.named = true;
+    }
     TROUPE_ASSIGN_OR_RETURN(task.offset, OffsetOf(*args));
-    TROUPE_ASSIGN_OR_RETURN(task.uncertainty, NanosOrNone(*args, "uncertainty_us"));
+    TROUPE_ASSIGN_OR_RETURN(task.uncertainty, LengthOrNone(*args, "uncertainty_us"));
     return absl::OkStatus();
   }
   // Clocks may be as far apart as they like.
@@ -146,7 +181,8 @@ class Reader {
     if (v == nullptr) return 0;
     char* end = nullptr;
     const double micros = std::strtod(v->text.c_str(), &end);
-    if (v->kind != JsonValue::Kind::kNumber || *end != 0 || !(std::abs(micros) < 1e15))
+    if (v->kind != JsonValue::Kind::kNumber || *end != 0 ||
+        !(std::abs(micros) <= static_cast<double>(kMostOffset) / 1000))
       return v->Wrong("offset_us is no number of microseconds");
     return std::llround(micros * 1000);
   }
@@ -159,11 +195,13 @@ class Reader {
   }
   absl::Status TakeStep(const JsonValue& event) {
     TraceStep step;
+    step.line = event.line;
     step.name = TextIn(event, "name");
     TROUPE_ASSIGN_OR_RETURN(step.task, TaskOf(event));
     TROUPE_RETURN_IF_ERROR(TakeTimes(event, &step.begin, &step.end));
     TROUPE_ASSIGN_OR_RETURN(const JsonValue* const args, Member(event, "args"));
     TROUPE_ASSIGN_OR_RETURN(step.number, WholeIn(*args, "step"));
+    if (step.number == 0) return args->Find("step")->Wrong("the step's number is 0");
     file_.steps.push_back(std::move(step));
     return absl::OkStatus();
   }
@@ -179,7 +217,7 @@ class Reader {
     TROUPE_ASSIGN_OR_RETURN(run.step, WholeIn(*args, "step"));
     TROUPE_ASSIGN_OR_RETURN(run.after, WholeOrNone(*args, "after"));
     TROUPE_ASSIGN_OR_RETURN(run.from, WholeOrNone(*args, "from"));
-    TROUPE_ASSIGN_OR_RETURN(run.queued, NanosOrNone(*args, "queued_us"));
+    TROUPE_ASSIGN_OR_RETURN(run.queued, LengthOrNone(*args, "queued_us"));
     run.node = Intern(TextIn(*args, "node"));
     run.op = Intern(TextIn(*args, "op"));
     run.device = Intern(TextIn(*args, "device"));
@@ -200,8 +238,7 @@ absl::Status TakeHead(const JsonValue& other, TraceHead* head) {
     errno = 0;
     char* end = nullptr;
     head->origin = std::strtoll(origin->text.c_str(), &end, 10);
-    constexpr int64_t kMost = std::numeric_limits<int64_t>::max() / 4;
-    if (origin->text.empty() || *end != 0 || errno != 0 || std::abs(head->origin) > kMost)
+    if (origin->text.empty() || *end != 0 || errno != 0 || head->origin > kMostOrigin || head->origin < -kMostOrigin)
       return origin->Wrong("origin_ns is no number");
   }
   return absl::OkStatus();

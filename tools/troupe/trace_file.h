@@ -19,7 +19,8 @@
 
 namespace troupe::tool {
 
-// Times are nanoseconds since the file's begin.
+// Times are nanoseconds since the file's begin, and so small that sums and differences of a few of
+// them are in range. `after` and `from` are of the same step.
 struct TraceRun {
   enum class Kind : uint8_t { kKernel, kReceive, kQueue, kWait };
   int64_t id = 0, after = 0, from = 0;  // ids of runs; 0: none
@@ -36,19 +37,25 @@ struct TraceStep {
   uint32_t task = 0;  // of its master
   int64_t begin = 0, end = 0;
   int64_t last = 0;  // the run that ended last; 0: it has none
+  int line = 0;
 };
 struct TraceTask {
   std::string name;
+  int64_t pid = 0;
+  bool named = false;                   // by the file; otherwise after its pid
   int64_t offset = 0, uncertainty = 0;  // of its clock
 };
 struct TraceFile {
   std::vector<std::string> texts;
-  std::vector<TraceTask> tasks;
+  std::vector<TraceTask> tasks;  // in the order in which events name them
   std::vector<TraceStep> steps;  // in the order of their numbers
   std::vector<TraceRun> runs;    // in the order of their ids
   // Null when there is none.
   const TraceRun* Find(int64_t id) const;
 };
+
+// So far from 0 may times be, and counts; clocks may be kMostOffset apart.
+inline constexpr int64_t kMostTrace = int64_t{1} << 53, kMostOffset = 1'000'000'000'000'000'000;
 
 // INVALID_ARGUMENT names file, line and column of what is no JSON, or not as it should be.
 // RESOURCE_EXHAUSTED for more than a GiB.

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 
+#include "tools/troupe/critical_path.h"
 #include "tools/troupe/trace_file.h"
 #include "tools/troupe/value_text.h"
 #include "troupe/strings.h"
@@ -65,13 +66,12 @@ void SetNumber(JsonValue* v, std::string text) {
   v->text = std::move(text);
 }
 // What is no number of ours may be of any size; sums of what is returned are in range.
-constexpr int64_t kMost = int64_t{1} << 53;
 int64_t NumberOf(const JsonValue& v) {
-  return std::clamp<int64_t>(std::strtoll(v.text.c_str(), nullptr, 10), 0, kMost);
+  return std::clamp<int64_t>(std::strtoll(v.text.c_str(), nullptr, 10), 0, kMostTrace);
 }
 int64_t NanosOf(const JsonValue& v) {
   const double nanos = std::strtod(v.text.c_str(), nullptr) * 1000;
-  const auto most = static_cast<double>(kMost);
+  const auto most = static_cast<double>(kMostTrace);
   return std::isnan(nanos) ? 0 : std::llround(std::clamp(nanos, -most, most));
 }
 
@@ -86,6 +86,10 @@ class Merger {
     TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadTraceText(path));
     const absl::StatusOr<TraceFile> file = ParseTrace(text);
     if (!file.ok()) return Annotate(file.status(), path);
+    // Of what cannot be told of the whole, the place in this file is known now.
+    for (const TraceStep& step : file->steps) {
+      if (const auto way = CriticalPath(*file, step); !way.ok()) return Annotate(way.status(), path);
+    }
     return Annotate(AddFile(text, *file), path);
   }
   std::string Text() && {
@@ -119,6 +123,7 @@ class Merger {
     for (const TraceTask& t : file.tasks) {
       const auto known = tasks_.find(t.name);
       if (known == tasks_.end()) continue;
+      if (!t.named) continue;
       const Clock by{known->second.clock.offset - t.offset, known->second.clock.uncertainty + t.uncertainty};
       if (!best || by.uncertainty < best->uncertainty) best = by;
     }
@@ -133,60 +138,66 @@ class Merger {
           "none of its tasks is in the files before it, so it cannot be told how its clock stands to "
           "theirs");
     }
+    std::map<int64_t, const Task*> tasks;  // by pid of the file
     for (const TraceTask& t : file.tasks) {
       const Clock clock{master->offset + t.offset, master->uncertainty + t.uncertainty};
-      tasks_.try_emplace(t.name, Task{static_cast<int64_t>(tasks_.size()), clock, number});
+      if (std::abs(clock.offset) > kMostOffset || clock.uncertainty > kMostTrace)
+        return InvalidArgument("the clock of ", t.name, " would be ", clock.offset / 1'000'000'000,
+                               " seconds before that of the first file's master, or known to ", clock.uncertainty,
+                               " ns: so far apart no clocks are");
+      // Processes without a name are those of no other file.
+      const std::string name = t.named ? t.name : StrCat(t.name, " of file ", number + 1);
+      tasks[t.pid] = &tasks_.try_emplace(name, Task{static_cast<int64_t>(tasks_.size()), clock, number}).first->second;
     }
     TraceHead head;
     TROUPE_RETURN_IF_ERROR(ReadEvents(text, &head, [](JsonValue&) { return absl::OkStatus(); }));
     if (number == 0) head_ = head;
     const int64_t move = head.origin - head_.origin - master->offset;
-    std::map<int64_t, std::string> names;  // by pid of the file
-    TROUPE_RETURN_IF_ERROR(ReadEvents(text, &head, [&](JsonValue& e) {
-      const JsonValue *const name = e.Find("name"), *const pid = e.Find("pid"), *const args = e.Find("args");
-      if (name != nullptr && pid != nullptr && args != nullptr && name->text == "process_name") {
-        if (const JsonValue* const task = args->Find("name"); task != nullptr) names[NumberOf(*pid)] = task->text;
-      }
-      return absl::OkStatus();
-    }));
     const Numbers before = numbers_;
-    return ReadEvents(text, &head, [&](JsonValue& e) {
-      Renumber(before, number, move, master->uncertainty, names, &e);
-      return absl::OkStatus();
-    });
+    return ReadEvents(text, &head,
+                      [&](JsonValue& e) { return Renumber(before, number, move, master->uncertainty, tasks, &e); });
   }
 
   struct Numbers {
     int64_t id = 0, arrow = 0, step = 0;
   };
-  static void Raise(JsonValue* v, int64_t by, int64_t* highest) {
-    if (v == nullptr) return;
+  // 0 is no number of anything: it stays.
+  static absl::Status Raise(JsonValue* v, int64_t by, int64_t* highest) {
+    if (v == nullptr || NumberOf(*v) == 0) return absl::OkStatus();
     const int64_t n = NumberOf(*v) + by;
+    if (n > kMostTrace) return v->Wrong("with the files before this one, there are more numbers than can be told");
     *highest = std::max(*highest, n);
     SetNumber(v, StrCat(n));
+    return absl::OkStatus();
   }
-  void Renumber(const Numbers& before, size_t file, int64_t move, int64_t uncertainty,
-                const std::map<int64_t, std::string>& names, JsonValue* event) {
+  absl::Status Renumber(const Numbers& before, size_t file, int64_t move, int64_t uncertainty,
+                        const std::map<int64_t, const Task*>& tasks, JsonValue* event) {
     const JsonValue* const name = event->Find("name");
     const std::string what = name != nullptr ? name->text : "";
-    if (what == "process_name" || what == "process_labels" || what == "process_sort_index") return;
+    if (what == "process_name" || what == "process_labels" || what == "process_sort_index") return absl::OkStatus();
     JsonValue *const pid = Find(*event, "pid"), *const tid = Find(*event, "tid"), *const ts = Find(*event, "ts"),
                      *const args = Find(*event, "args");
     bool again = false;
     if (pid != nullptr) {
-      const auto known = names.find(NumberOf(*pid));
-      const auto task = known == names.end() ? tasks_.end() : tasks_.find(known->second);
-      if (task == tasks_.end()) return;  // of a process without a name
-      SetNumber(pid, StrCat(task->second.pid));
-      again = task->second.file != file;
+      const auto task = tasks.find(NumberOf(*pid));
+      if (task == tasks.end()) return absl::OkStatus();  // of a process of which nothing is known
+      SetNumber(pid, StrCat(task->second->pid));
+      again = task->second->file != file;
     }
     constexpr int64_t kRowsOfFile = int64_t{1} << 32;
     if (again && tid != nullptr) SetNumber(tid, StrCat(NumberOf(*tid) + kRowsOfFile * static_cast<int64_t>(file)));
-    if (ts != nullptr) SetNumber(ts, Micros(NanosOf(*ts) + move));
-    Raise(Find(*event, "id"), before.arrow, &numbers_.arrow);
+    if (ts != nullptr) {
+      const int64_t moved = NanosOf(*ts) + move;
+      if (std::abs(moved) > kMostTrace)
+        return ts->Wrong(StrCat("in the first file's clock, this is ", moved / 1'000'000'000,
+                                " seconds from that file's begin: the two are not of one run"));
+      SetNumber(ts, Micros(moved));
+    }
+    TROUPE_RETURN_IF_ERROR(Raise(Find(*event, "id"), before.arrow, &numbers_.arrow));
     if (args != nullptr) {
-      for (const char* const key : {"id", "after", "from"}) Raise(Find(*args, key), before.id, &numbers_.id);
-      Raise(Find(*args, "step"), before.step, &numbers_.step);
+      for (const char* const key : {"id", "after", "from"})
+        TROUPE_RETURN_IF_ERROR(Raise(Find(*args, key), before.id, &numbers_.id));
+      TROUPE_RETURN_IF_ERROR(Raise(Find(*args, "step"), before.step, &numbers_.step));
       if (JsonValue* const off = Find(*args, "uncertainty_us"); off != nullptr)
         SetNumber(off, Micros(NanosOf(*off) + uncertainty));
       if (again && what == "thread_name") {
@@ -196,6 +207,7 @@ class Merger {
     std::string out;
     Append(*event, &out);
     AppendEvent(&events_, out);
+    return absl::OkStatus();
   }
 
   size_t files_ = 0;

@@ -91,10 +91,14 @@ class Finder {
 
   int64_t Later(int64_t a, int64_t b) const {
     if (a < 0 || b < 0) return std::max(a, b);
-    return runs_[static_cast<size_t>(a)].end_nanos < runs_[static_cast<size_t>(b)].end_nanos ? b : a;
+    const int64_t end_a = runs_[static_cast<size_t>(a)].end_nanos, end_b = runs_[static_cast<size_t>(b)].end_nanos;
+    return end_a != end_b ? (end_a < end_b ? b : a) : std::max(a, b);
   }
+  // Of times that are equal, what was written down first came first: a run is written down before
+  // what it makes ready runs.
   bool InTime(uint32_t cause, uint32_t run) const {
-    return cause != run && runs_[cause].end_nanos <= runs_[run].start_nanos;
+    const int64_t end = runs_[cause].end_nanos, start = runs_[run].start_nanos;
+    return end < start || (end == start && cause < run);
   }
   // A node that waited has the run of its wait before its own.
   int64_t EarlierOfSame(uint32_t run) const {
@@ -116,11 +120,8 @@ class Finder {
     if (same_loop && its.size() == of_node_[node].size()) {
       if (const uint32_t same = its[ordinal_[run]]; InTime(same, run)) return same;
     }
-    const auto past = std::upper_bound(its.begin(), its.end(), runs_[run].start_nanos,
-                                       [&](int64_t start, uint32_t other) { return start < runs_[other].end_nanos; });
-    if (past == its.begin()) return -1;
-    const uint32_t last = *(past - 1);
-    return last == run ? -1 : int64_t{last};
+    const auto past = std::partition_point(its.begin(), its.end(), [&](uint32_t other) { return InTime(other, run); });
+    return past == its.begin() ? -1 : int64_t{*(past - 1)};
   }
 
   static constexpr int64_t kUnknown = -2;

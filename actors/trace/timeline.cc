@@ -37,11 +37,18 @@ std::string Micros(int64_t nanos) {
   return text;
 }
 
+// What no clock tells is taken for the nearest that one may: statistics may come from elsewhere, and
+// sums and differences of a few times are to be numbers.
+constexpr int64_t kMostNanos = int64_t{1} << 60;
+int64_t Told(int64_t nanos) { return std::clamp(nanos, -kMostNanos, kMostNanos); }
+int64_t ToldMicros(int64_t micros) { return std::clamp(micros, -kMostNanos / 1000, kMostNanos / 1000) * 1000; }
+
 int64_t StartOf(const proto::NodeExecStats& n) {
-  return n.all_start_nanos() != 0 ? n.all_start_nanos() : n.all_start_micros() * 1000;
+  return n.all_start_nanos() != 0 ? Told(n.all_start_nanos()) : ToldMicros(n.all_start_micros());
 }
 int64_t LengthOf(const proto::NodeExecStats& n) {
-  return n.all_end_rel_nanos() != 0 ? n.all_end_rel_nanos() : n.all_end_rel_micros() * 1000;
+  const int64_t length = n.all_end_rel_nanos() != 0 ? Told(n.all_end_rel_nanos()) : ToldMicros(n.all_end_rel_micros());
+  return std::max<int64_t>(0, length);
 }
 // "name = Op(...)" -> "Op".
 std::string_view OpOf(const proto::NodeExecStats& n) {
@@ -270,7 +277,7 @@ void Timeline::Impl::AddRun(const Run& run) {
   if (run.cause != nullptr)
     StrAppend(&args, ", \"after\": ", run.after, ", \"after_node\": ", Quoted(run.cause->node_name()));
   if (run.node->scheduled_nanos() != 0)
-    StrAppend(&args, ", \"queued_us\": ", Micros(std::max<int64_t>(0, run.start - run.node->scheduled_nanos())));
+    StrAppend(&args, ", \"queued_us\": ", Micros(std::max<int64_t>(0, run.start - Told(run.node->scheduled_nanos()))));
   if (run.why != nullptr && run.kind == "receives") {
     if (run.from != 0) StrAppend(&args, ", \"from\": ", run.from);
     StrAppend(&args, ", \"tensor\": ", Quoted(TensorOf(run.why->edge())),
@@ -284,17 +291,18 @@ void Timeline::Impl::AddRun(const Run& run) {
 void Timeline::Impl::AddSteps(const proto::StepTrace& trace, std::string_view name) {
   if (trace.own().task().empty()) return;
   Task& master = TaskOf(trace.own().task());
-  const int64_t begin = trace.own().begin_nanos(), end = std::max(begin, trace.own().end_nanos());
+  const int64_t begin = Told(trace.own().begin_nanos()), end = std::max(begin, Told(trace.own().end_nanos()));
   const uint64_t row = master.steps.Take("steps", begin, end);
   Slice("step", name, master.pid, row, begin, end, StrCat("\"step\": ", steps));
   for (const proto::StepTrace::Process& p : trace.processes()) {
     Task& task = TaskOf(p.task());
-    task.offset = p.offset_nanos();
-    task.uncertainty = std::max(task.uncertainty, p.uncertainty_nanos());
-    const int64_t from = p.begin_nanos(), to = std::max(from, p.end_nanos());
+    const int64_t uncertainty = std::max<int64_t>(0, Told(p.uncertainty_nanos()));
+    task.offset = Told(p.offset_nanos());
+    task.uncertainty = std::max(task.uncertainty, uncertainty);
+    const int64_t from = Told(p.begin_nanos()), to = std::max(from, Told(p.end_nanos()));
     const uint64_t there = task.steps.Take("steps", from, to);
     Slice("part", name, task.pid, there, from, to,
-          StrCat("\"step\": ", steps, ", \"uncertainty_us\": ", Micros(p.uncertainty_nanos())));
+          StrCat("\"step\": ", steps, ", \"uncertainty_us\": ", Micros(uncertainty)));
     Arrow("communication", "begin", master.pid, row, begin, task.pid, there, from);
     Arrow("communication", "answer", task.pid, there, std::max(from, to - 1), master.pid, row,
           std::max(begin, end - 1));
@@ -335,8 +343,8 @@ void Timeline::Add(const proto::RunMetadata& metadata, std::string_view name) {
     for (const proto::DeviceStepStats& d : metadata.step_stats().dev_stats()) {
       for (const proto::NodeExecStats& n : d.node_stats()) first = std::min(first, StartOf(n));
     }
-    if (trace.has_own()) first = std::min(first, trace.own().begin_nanos());
-    for (const proto::StepTrace::Process& p : trace.processes()) first = std::min(first, p.begin_nanos());
+    if (trace.has_own()) first = std::min(first, Told(trace.own().begin_nanos()));
+    for (const proto::StepTrace::Process& p : trace.processes()) first = std::min(first, Told(p.begin_nanos()));
     impl_->master = trace.own().task();
     impl_->origin = first == std::numeric_limits<int64_t>::max() ? 0 : first;
   }

@@ -1,6 +1,7 @@
 // Statistics of a step's processes in one clock, and why its nodes ran when they did.
 #include "actors/trace/step_statistics.h"
 
+#include <limits>
 #include <map>
 #include <set>
 
@@ -245,6 +246,36 @@ BOOST_AUTO_TEST_CASE(in_a_loop_runs_belong_to_each_other_by_their_iteration) {
   BOOST_TEST(m.After(3) == StrCat(a, " 35"));
 }
 
+// A clock so coarse that a loop's iterations all have one time: the order is that of what waits for
+// what, and the path through them is the loop's.
+BOOST_AUTO_TEST_CASE(iterations_of_equal_times_follow_each_other) {
+  Scope root = Scope::NewRootScope();
+  const auto loop = While(
+      root, {ops::Const(root, 0), ops::Const(root, 1.0f)},
+      [](const Scope& s, const OutputList& v) { return ops::Less(s, v[0], 4); },
+      [](const Scope& s, const OutputList& v) {
+        const Output a = ops::Neg(s.WithOpName("a"), v[1]);
+        return OutputList{ops::Add(s, v[0], 1), ops::Tanh(s.WithOpName("b"), a)};
+      });
+  BOOST_REQUIRE_MESSAGE(root.ok(), root.status());
+  Made m(root, {loop[1].name()});
+  const auto producer = [&](uint32_t node, uint32_t input) {
+    return m.part->producers.at(m.part->nodes[node].first_slot + input).first;
+  };
+  // Once around, in the order of the data: the merge, what chooses, and the body.
+  std::vector<uint32_t> around{m.NodeOf("b")};
+  while (m.part->nodes[around.front()].flow != ControlFlow::kMerge)
+    around.insert(around.begin(), producer(around.front(), 0));
+  around.push_back(producer(around.front(), 1));
+  BOOST_REQUIRE((m.part->nodes[around.back()].flow == ControlFlow::kNextIteration));
+  BOOST_REQUIRE(around.size() >= 5u);
+  for (int i = 0; i < 4; ++i) {
+    for (const uint32_t node : around) m.runs.push_back({node, rows::kTurn, 10, 10});
+  }
+  const std::vector<RunCause> causes = CausesOf(*m.part, m.runs, 5);
+  for (size_t r = 0; r < causes.size(); ++r) BOOST_TEST(causes[r].after == static_cast<int64_t>(r) - 1, "run " << r);
+}
+
 BOOST_AUTO_TEST_CASE(a_wait_stands_before_the_run_that_it_was_for) {
   Scope root = Scope::NewRootScope();
   const Output x = ops::RandomUniform(root.WithOpName("x"), ops::Const(root, std::vector<int32_t>{2}), DType::kFloat);
@@ -255,6 +286,41 @@ BOOST_AUTO_TEST_CASE(a_wait_stands_before_the_run_that_it_was_for) {
   m.Ran("a", 95, 99);
   BOOST_TEST(m.After(1) == "x 20");
   BOOST_TEST(m.After(2) == "a 90");
+}
+
+// Statistics of a server of somebody else's: a file comes of them whose times are times.
+BOOST_AUTO_TEST_CASE(a_timeline_of_times_that_no_clock_tells_has_times) {
+  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min(), kMost = std::numeric_limits<int64_t>::max();
+  for (const int64_t start : {kLeast, int64_t{0}, kMost}) {
+    for (const int64_t length : {kLeast, int64_t{-1}, kMost}) {
+      proto::RunMetadata m;
+      proto::DeviceStepStats* const device = m.mutable_step_stats()->add_dev_stats();
+      device->set_device("/job:a/replica:0/task:0/device:CPU:0");
+      for (const bool nanos : {false, true}) {
+        proto::NodeExecStats* const n = device->add_node_stats();
+        n->set_node_name("n");
+        nanos ? n->set_all_start_nanos(start) : n->set_all_start_micros(start);
+        nanos ? n->set_all_end_rel_nanos(length) : n->set_all_end_rel_micros(length);
+        n->set_scheduled_nanos(-(start / 2) - 1);
+      }
+      proto::StepTrace::Process* const own = m.mutable_step_trace()->mutable_own();
+      own->set_task("/job:a/replica:0/task:0");
+      own->set_begin_nanos(start);
+      own->set_end_nanos(length);
+      proto::StepTrace::Process* const other = m.mutable_step_trace()->add_processes();
+      *other = *own;
+      other->set_task("/job:b/replica:0/task:0");
+      other->set_offset_nanos(kLeast);
+      other->set_uncertainty_nanos(length);
+      Timeline timeline;
+      timeline.Add(m);
+      const std::string text = timeline.Text();
+      for (const char* const key : {"\"dur\": -", "\"queued_us\": -", "\"uncertainty_us\": -"})
+        BOOST_TEST(text.find(key) == std::string::npos, text);
+      // As far from 0 as a clock may be, and twice that from the first.
+      BOOST_TEST(text.find("2305843009213694") == std::string::npos, text);
+    }
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -96,6 +96,8 @@ struct Events {
       if (phase == "M" && Text(e, "name") == "process_name") {
         tasks[Text(e, "pid")] = Text(*e.Find("args"), "name");
         uncertainty[Text(e, "pid")] = Number(*e.Find("args"), "uncertainty_us");
+      } else if (phase == "X" && Text(e, "cat") == "step") {
+        begin = Number(e, "ts");
       } else if (phase == "X" && !Text(*e.Find("args"), "node").empty()) {
         nodes.emplace(Text(*e.Find("args"), "node"), e);
       } else if (phase == "s") {
@@ -114,7 +116,44 @@ struct Events {
   std::map<std::string, double> uncertainty;  // likewise
   std::map<std::string, JsonValue> nodes;     // by name
   std::map<std::string, std::pair<JsonValue, JsonValue>> arrows;
+  double begin = 0;  // of the step
 };
+
+// A path begins and ends with what came last, of times of two clocks that may be equal, or off by
+// `most`. So it is not known what that is, but it is known of each:
+//
+//  - it begins with the message that tells the ps of the step, and then without `near`, or on the
+//    worker, if not the clocks have put the ps before the step's begin;
+//  - it ends with `back`, if not something of the ps ended as late;
+//  - what is on it is in order.
+void CheckEnds(const JsonValue& step, const std::string& path, const Events& events, double most) {
+  const JsonValue &near = events.OfNode("near"), &slow = events.OfNode("slow"), &back = events.OfNode("back");
+  const auto end = [](const JsonValue& e) { return Number(e, "ts") + Number(e, "dur"); };
+  constexpr double kRounded = 0.002;
+  const size_t at_near = path.find("near "), at_slow = path.find("slow "), at_back = path.find("back ");
+  BOOST_TEST(at_slow != std::string::npos, path);
+  BOOST_TEST((at_near == std::string::npos || at_near < at_slow), path);
+  BOOST_TEST((at_back == std::string::npos || at_back > at_slow), path);
+
+  const std::vector<JsonValue>& parts = step.Find("critical_path")->items;
+  const JsonValue &first = parts.front(), &last = parts.back();
+  if (Text(first, "of") == "message") {
+    BOOST_TEST(Text(first, "task") == kPs);
+    BOOST_TEST(at_near == std::string::npos, path);
+  } else if (Text(first, "task") != kWorker) {
+    BOOST_TEST(std::min(Number(slow, "ts"), end(near) - most) <= events.begin + kRounded, path);
+  }
+  const bool answer = Text(last, "of") == "answer";
+  if (answer ? Text(last, "what") == "communication" : Text(last, "task") == kPs) {
+    double latest = 0;
+    for (const auto& [name, e] : events.nodes) {
+      if (events.TaskOf(e) == kPs) latest = std::max(latest, end(e));
+    }
+    BOOST_TEST(latest >= end(back) - kRounded, path);
+  } else {
+    BOOST_TEST((at_back != std::string::npos || Number(back, "dur") < kRounded), path);
+  }
+}
 
 BOOST_AUTO_TEST_SUITE(trace)
 
@@ -172,9 +211,7 @@ BOOST_AUTO_TEST_CASE(a_step_of_two_servers_is_one_trace_that_names_its_slow_node
   BOOST_TEST(Text(*longest, "task") == kPs);
   BOOST_TEST(Number(*longest, "share") > 0.5);
   BOOST_TEST(std::abs(sum - Number(step, "ms")) < 0.01);  // the parts fill the step
-  // It begins with `near` or with the message that tells the ps of the step, and ends with `back`
-  // or with the answer of the ps, whichever comes last.
-  BOOST_TEST(path.find("slow ") != std::string::npos, path);
+  CheckEnds(step, path, events, most);
   BOOST_TEST(path.find("quick") == std::string::npos, path);
   bool crosses = false;
   for (const JsonValue& stall : told.Find("stalls")->items) crosses |= Text(stall, "what") == "communication";

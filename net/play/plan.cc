@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <unordered_map>
 #include <utility>
 
 #include "net/free_ports.h"
@@ -34,7 +35,11 @@ std::string JsonText(std::string_view text) {
 
 class Planner {
  public:
-  Planner(const Topology& topology, const PlayOptions& options) : given_(topology), options_(options) {}
+  Planner(const Topology& topology, const PlayOptions& options) : given_(topology), options_(options) {
+    for (const Part& part : topology.parts()) {
+      if (part.kind == Kind::kHost) hosts_.emplace(part.name, &part);
+    }
+  }
 
   absl::StatusOr<Plan> Make() {
     for (const Part& part : given_.parts()) TROUPE_RETURN_IF_ERROR(CheckHosts(part));
@@ -58,10 +63,8 @@ class Planner {
     const Setting* const s = part.Find("host");
     if (s == nullptr) return nullptr;
     const Word& word = s->words[s->words.size() == 1 ? 0 : static_cast<size_t>(process)];
-    for (const Part& host : given_.parts()) {
-      if (host.kind == Kind::kHost && host.name == word.text) return &host;
-    }
-    return nullptr;
+    const auto host = hosts_.find(word.text);
+    return host == hosts_.end() ? nullptr : host->second;
   }
 
   absl::Status CheckHosts(const Part& part) const {
@@ -116,6 +119,7 @@ class Planner {
     text_ = std::move(text);
     TROUPE_ASSIGN_OR_RETURN(const ClusterSpec cluster, ClusterOf(plan_.topology));
     cluster_ = cluster.ToFlags();
+    jobs_ = JobsText();
     return absl::OkStatus();
   }
 
@@ -152,6 +156,11 @@ class Planner {
 
   // TF_CONFIG, with the task of the process if it is one.
   std::string TfConfig(const Part& part, int process) const {
+    return StrCat(
+        "{\"cluster\": {", jobs_, "}",
+        IsJob(part) ? StrCat(", \"task\": {\"type\": ", JsonText(part.name), ", \"index\": ", process, "}") : "", "}");
+  }
+  std::string JobsText() const {
     std::string jobs;
     for (const Part& job : plan_.topology.parts()) {
       if (!IsJob(job)) continue;
@@ -159,9 +168,7 @@ class Planner {
       for (int i = 0; i < ProcessesOf(job); ++i) addresses.push_back(JsonText(AddressOf(job, i)));
       StrAppend(&jobs, jobs.empty() ? "" : ", ", JsonText(job.name), ": [", StrJoin(addresses, ", "), "]");
     }
-    return StrCat(
-        "{\"cluster\": {", jobs, "}",
-        IsJob(part) ? StrCat(", \"task\": {\"type\": ", JsonText(part.name), ", \"index\": ", process, "}") : "", "}");
+    return jobs;
   }
 
   absl::StatusOr<PlannedProcess> PlanProcess(const Part& part, int process) {
@@ -226,8 +233,9 @@ class Planner {
 
   const Topology& given_;
   const PlayOptions& options_;
+  std::unordered_map<std::string_view, const Part*> hosts_;  // by name
   Plan plan_;
-  std::string text_, cluster_;
+  std::string text_, cluster_, jobs_;  // what all processes are told
   std::vector<std::string> command_;
 };
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <unordered_map>
 
 #include "graph/core/read_file.h"
 #include "net/play/lines.h"
@@ -27,7 +28,12 @@ bool IsName(std::string_view name, Kind kind) {
 // Asks a topology, whose lines have been read, whether it makes sense.
 class Checker {
  public:
-  explicit Checker(const Topology& topology) : topology_(topology) {}
+  explicit Checker(const Topology& topology) : topology_(topology) {
+    for (size_t i = 0; i < topology.parts().size(); ++i) {
+      const Part& part = topology.parts()[i];
+      if (part.kind != Kind::kHost && part.kind != Kind::kTopology) numbers_.emplace(part.name, i);
+    }
+  }
 
   absl::Status Check() {
     for (const Part& part : topology_.parts()) TROUPE_RETURN_IF_ERROR(CheckSettings(part));
@@ -88,7 +94,8 @@ class Checker {
       const ValueType type = FindRule(s.key)->type;
       if (type != ValueType::kPart && type != ValueType::kParts) continue;
       for (const Word& word : s.words) {
-        const Part* const other = topology_.Find(word.text);
+        const auto number = numbers_.find(word.text);
+        const Part* const other = number == numbers_.end() ? nullptr : &topology_.parts()[number->second];
         if (other == nullptr) return Wrong(word.at, StrCat(s.key, ": there is no part '", CEscape(word.text), "'"));
         if (other == &part) return Wrong(word.at, StrCat(s.key, ": '", part.name, "' is the part itself"));
         TROUPE_RETURN_IF_ERROR(CheckUse(s.key, *other, word));
@@ -167,33 +174,37 @@ class Checker {
     return first.kind == Kind::kTopology && IsYes(first, "insecure");
   }
 
-  // No part comes after itself.
+  // No part comes after itself. Those that wait for none are taken away, then those that waited for
+  // these alone, and so on: what stays waits for itself. Linear in the words.
   absl::Status CheckOrder() const {
-    std::map<std::string, int> left;  // how many others each waits for
-    for (const Part& part : topology_.parts()) left[part.name] = static_cast<int>(TextsOf(part, "after").size());
-    for (bool more = true; more;) {
-      more = false;
-      for (const Part& part : topology_.parts()) {
-        const auto it = left.find(part.name);
-        if (it == left.end() || it->second > 0) continue;
-        left.erase(it);
-        more = true;
-        for (const Part& other : topology_.parts()) {
-          const auto names = TextsOf(other, "after");
-          if (const auto waits = left.find(other.name); waits != left.end())
-            waits->second -= static_cast<int>(std::count(names.begin(), names.end(), part.name));
-        }
+    const std::vector<Part>& parts = topology_.parts();
+    std::vector<size_t> left(parts.size());  // how many others each waits for
+    std::vector<std::vector<size_t>> waiting(parts.size());
+    std::vector<size_t> free;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (const Setting* const after = parts[i].Find("after"); after != nullptr) {
+        left[i] = after->words.size();
+        for (const Word& word : after->words) waiting[numbers_.at(word.text)].push_back(i);
+      }
+      if (left[i] == 0) free.push_back(i);
+    }
+    while (!free.empty()) {
+      const size_t gone = free.back();
+      free.pop_back();
+      for (const size_t other : waiting[gone]) {
+        if (--left[other] == 0) free.push_back(other);
       }
     }
-    for (const Part& part : topology_.parts()) {
-      if (left.contains(part.name))
-        return Wrong(part.Find("after")->at, StrCat("after: '", part.name, "' would start after itself"));
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (left[i] > 0)
+        return Wrong(parts[i].Find("after")->at, StrCat("after: '", parts[i].name, "' would start after itself"));
     }
     return absl::OkStatus();
   }
 
   const Topology& topology_;
-  std::map<std::string, std::string> addresses_;  // the part that has them
+  std::unordered_map<std::string_view, size_t> numbers_;  // of parts, without hosts, by name
+  std::map<std::string, std::string> addresses_;          // the part that has them
 };
 
 }  // namespace
@@ -216,7 +227,10 @@ const Part* Topology::Find(std::string_view name) const {
 
 namespace {
 
-absl::Status AddPart(const Topology& topology, const Line& line, std::vector<Part>* parts) {
+// Which parts there are: hosts and others have names of their own.
+using Names = std::map<std::pair<bool, std::string>, size_t>;
+
+absl::Status AddPart(const Topology& topology, const Line& line, std::vector<Part>* parts, Names* names) {
   Part part;
   part.at = line.head.at;
   const auto* kind = std::find(std::begin(kKinds), std::end(kKinds), line.head.text);
@@ -234,9 +248,10 @@ absl::Status AddPart(const Topology& topology, const Line& line, std::vector<Par
                                  "letters, digits and _, at most ", kMostName));
   if (part.kind == Kind::kTopology && !parts->empty())
     return topology.Wrong(part.at, "the topology's own settings come first, and once");
-  for (const Part& other : *parts) {
-    if (other.name == part.name && (other.kind == Kind::kHost) == (part.kind == Kind::kHost) &&
-        other.kind != Kind::kTopology)
+  if (part.kind != Kind::kTopology) {
+    const auto [at, is_new] = names->try_emplace({part.kind == Kind::kHost, part.name}, parts->size());
+    const Part& other = is_new ? part : (*parts)[at->second];
+    if (!is_new)
       return topology.Wrong(line.words[0].at, StrCat("the ", ToString(other.kind), " of line ", other.at.line,
                                                      " has the name '", part.name, "', too"));
   }
@@ -268,10 +283,11 @@ absl::StatusOr<Topology> Topology::Parse(std::string_view text, std::string_view
   if (text.size() > kMostBytes)
     return topology.Wrong({1, 1}, StrCat("a topology has at most ", kMostBytes, " bytes, not ", text.size()));
   TROUPE_ASSIGN_OR_RETURN(std::vector<Line> lines, ReadLines(text, file));
+  Names names;
   for (Line& line : lines) {
     const bool setting = line.setting;
     TROUPE_RETURN_IF_ERROR(setting ? AddSetting(topology, std::move(line), &topology.parts_)
-                                   : AddPart(topology, line, &topology.parts_));
+                                   : AddPart(topology, line, &topology.parts_, &names));
   }
   if (topology.parts_.empty()) return topology.Wrong({1, 1}, "the topology is empty");
   TROUPE_RETURN_IF_ERROR(Checker(topology).Check());

@@ -1,4 +1,5 @@
 // Topologies as text: what is read, and the sentence for each thing that is wrong, with its place.
+#include <time.h>
 #include <unistd.h>
 
 #include <boost/test/unit_test.hpp>
@@ -204,6 +205,44 @@ void CheckCases(const std::vector<Case>& cases) {
 BOOST_AUTO_TEST_CASE(every_mistake_of_form_has_its_sentence) { CheckCases(FormCases()); }
 BOOST_AUTO_TEST_CASE(every_wrong_value_has_its_sentence) { CheckCases(ValueCases()); }
 BOOST_AUTO_TEST_CASE(every_contradiction_has_its_sentence) { CheckCases(MeaningCases()); }
+
+// A host may have the name of a part, and hides no circle of parts.
+BOOST_AUTO_TEST_CASE(a_circle_is_told_whatever_hosts_there_are) {
+  BOOST_TEST(Message("program a\n  run: x\n  after: b\nprogram b\n  run: x\n  after: a\n"
+                     "host a\n  launcher: sh\nhost b\n  launcher: sh\n") ==
+             "a.play:3:3: after: 'a' would start after itself");
+  BOOST_TEST(Message("program a\n  run: x\n  after: b b\nprogram b\n  run: x\nprogram c\n  run: x\n  after: a b\n"
+                     "host a\n  launcher: sh\n") == "");
+}
+
+// The processor time of this thread that a topology takes to be read, each of whose parts comes after
+// the next one; the least of several readings.
+double SecondsOfChain(int parts) {
+  std::string text;
+  for (int i = 0; i < parts; ++i) {
+    StrAppend(&text, "program p", i, "\n  run: x\n");
+    if (i + 1 < parts) StrAppend(&text, "  after: p", i + 1, "\n");
+  }
+  const auto now = [] {
+    timespec t;
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) / 1e9;
+  };
+  double least = 1e9;
+  for (int i = 0; i < 7; ++i) {
+    const double begin = now();
+    BOOST_TEST(Message(text) == "");
+    least = std::min(least, now() - begin);
+  }
+  return least;
+}
+
+// Compared with itself, since machines differ: four times the parts take some four times as long, and
+// would take sixteen times if each were compared with all.
+BOOST_AUTO_TEST_CASE(reading_takes_as_long_as_the_text_is) {
+  const double few = SecondsOfChain(Topology::kMostProcesses / 4), many = SecondsOfChain(Topology::kMostProcesses);
+  BOOST_TEST(many < 9 * few, many / few << " times as long");
+}
 
 BOOST_AUTO_TEST_CASE(a_file_is_named_in_its_errors) {
   BOOST_TEST(absl::IsNotFound(Topology::Read("/nonexistent.play").status()));

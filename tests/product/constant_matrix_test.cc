@@ -5,24 +5,15 @@
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 #include <cstring>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "kernels/common/isa.h"
 #include "kernels/product/gemm.h"
-#include "troupe/troupe.h"
+#include "tests/common/run_text.h"
 
 namespace troupe {
 namespace {
-
-Tensor Random(const TensorShape& shape, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::uniform_real_distribution<float> d(-1.0f, 1.0f);
-  Tensor t(DType::kFloat, shape);
-  for (int64_t i = 0; i < t.num_elements(); ++i) t.data<float>()[i] = d(random);
-  return t;
-}
 
 struct Options {
   bool transposed = false, bias = false, fuse = true;
@@ -120,6 +111,46 @@ BOOST_AUTO_TEST_CASE(a_constant_that_is_fed) {
   BOOST_REQUIRE(session->Run({{in, x}}, {y}, {}, &again).ok());
   BOOST_TEST(std::memcmp(kept[0].raw(), again[0].raw(), kept[0].bytes()) == 0);
   BOOST_TEST(std::memcmp(kept[0].raw(), fed[0].raw(), kept[0].bytes()) != 0);
+}
+
+// As much of the device's memory as the panels of one constant take, however many nodes and sets of
+// fetches have it, and none when the last session with it is gone.
+BOOST_AUTO_TEST_CASE(one_copy_for_all_who_have_the_constant) {
+  constexpr int64_t kRows = 8, kSize = 512;
+  const int64_t one = GemmTakesPanels({.m = kRows, .n = kSize, .k = kSize}) ? 1 : 0;
+  const Tensor weights = Random(TensorShape({kSize, kSize}), 1), x = Random(TensorShape({kRows, kSize}), 2);
+  Scope root = Scope::NewRootScope();
+  const Output in = ops::Placeholder(root, DType::kFloat), w = ops::Const(root, weights), y = ops::MatMul(root, in, w),
+               z = ops::MatMul(root, ops::Tanh(root, y), w), t = ops::MatMul(root, in, w, {.transpose_b = true});
+  SessionOptions options;
+  options.runtime = *Runtime::Start({.threads = 1});
+  const auto used = [&] { return options.runtime->devices()[0].memory.bytes_in_use; };
+  const int64_t before = used();
+  // What is charged for a copy is somewhat more than its bytes, and what a step leaves behind for the
+  // next one is much less.
+  const auto copies = [&] { return (used() - before) / (kSize * kSize * 4); };
+  auto first = *Session::Create(options), second = *Session::Create(options);
+  for (auto* session : {&first, &second}) BOOST_REQUIRE((*session)->Extend(*root.graph()).ok());
+  std::vector<Tensor> out;
+  const auto run = [&](Session& session, const std::vector<Output>& fetches) {
+    BOOST_REQUIRE(session.Run({{in, x}}, fetches, {}, &out).ok());
+    out.clear();
+  };
+  run(*first, {y});
+  BOOST_TEST(copies() == one, used() - before);
+  run(*first, {z});
+  run(*first, {y, z});
+  run(*second, {y});
+  run(*second, {z, y});
+  BOOST_TEST(copies() == one, used() - before);
+  // In another order it is another copy.
+  run(*second, {t});
+  BOOST_TEST(copies() == 2 * one, used() - before);
+  second.reset();
+  BOOST_TEST(copies() == one, used() - before);
+  run(*first, {z});
+  first.reset();
+  BOOST_TEST(copies() == 0, used() - before);
 }
 
 // Ten times h = tanh(h w), in a loop and without one.

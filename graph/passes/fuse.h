@@ -36,6 +36,8 @@ namespace troupe {
 
 inline constexpr char kReplacesAttr[] = "_replaces";
 inline constexpr char kReplacedOpsAttr[] = "_replaced_ops";
+// Of a product with a bias: in the Add that is replaced, the bias is the first summand.
+inline constexpr char kBiasFirstAttr[] = "_bias_first";
 
 // Fuses in place and returns how many nodes vanished. A fused node is made only where `kernels` has
 // a kernel for it on its device. Errors are those of the graph's own operations, and that of

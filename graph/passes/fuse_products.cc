@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "graph/passes/fuse.h"
 #include "graph/passes/fuse_rewrite.h"
 #include "troupe/shape_inference.h"
 
@@ -56,6 +57,8 @@ class Products {
       ops.push_back("BiasAdd");
       f.inputs.push_back(use->dst->input(1 - use->dst_input));
       f.parts.push_back(use->dst);
+      // Should it turn out to be no such vector, an error names the summands in their order.
+      if (use->dst_input == 1) f.attrs.Set(kBiasFirstAttr, true);
       use = NextOf(*use->dst);
     }
     if (use != nullptr && convolution && Normalises(*product, *use->dst, use->dst_input)) {
@@ -157,7 +160,8 @@ class Products {
     return shapes_->shape(value);
   }
 
-  // True when `add` adds a vector to the last dimension of its input `i`, the product.
+  // True when `add` adds a vector to the last dimension of its input `i`, the product; as far as the
+  // graph knows: the fused node looks again.
   bool AddsVector(const Node& product, const Node& add, int i, bool convolution) {
     const std::string& op = add.op().name;
     if (op == "BiasAdd" || op == "BiasAddV1") {

@@ -1,5 +1,9 @@
 // _FusedMatMul: MatMul with the bias and the activation behind it. Made by the pass that fuses
 // nodes; graphs from TensorFlow may have it too.
+#include <array>
+
+#include "graph/passes/fuse.h"
+#include "kernels/common/broadcast.h"
 #include "kernels/product/bias_activation.h"
 #include "kernels/product/constant_matrix.h"
 #include "kernels/product/gemm.h"
@@ -44,7 +48,9 @@ class FusedMatMulKernel {
         tb_(init.Attr<bool>("transpose_b")),
         alpha_(init.Attr<float>("leakyrelu_alpha")),
         constant_(init.node()),
-        replaced_(init.node()) {
+        replaced_(init.node()),
+        adds_(replaced_.ops().size() > 1 && (replaced_.ops()[1] == "Add" || replaced_.ops()[1] == "AddV2")),
+        bias_first_(init.node().Attr<bool>(kBiasFirstAttr).value_or(false)) {
     const auto ops = init.Attr<std::vector<std::string>>("fused_ops");
     const bool known = !ops.empty() && ops.size() <= 2 && ops[0] == "BiasAdd" &&
                        (ops.size() == 1 || ParseFusedActivation(ops[1], &activation_));
@@ -58,14 +64,8 @@ class FusedMatMulKernel {
     const Tensor &a = ctx.input(0), &b = ctx.input(1), &bias = ctx.input(2);
     GemmShape s;
     if (absl::Status bad = Sizes(a, b, &s); !bad.ok()) return replaced_.At(bad, "MatMul", ctx.node());
-    if (bias.rank() != 1 || bias.dim(0) != s.n) {
-      const absl::Status bad =
-          bias.rank() != 1
-              ? InvalidArgument("Biases must be 1D: ", bias.shape().DebugString())
-              : InvalidArgument("Must provide as many biases as the channel dimension of the input tensor: ",
-                                bias.shape().DebugString(), " vs. ", s.n, " in [", s.m, ",", s.n, "]");
-      return replaced_.At(bad, "BiasAdd", ctx.node());
-    }
+    if (bias.rank() != 1 || bias.dim(0) != s.n) [[unlikely]]
+      return adds_ ? AddAnything(ctx, s) : RefuseBias(ctx, s);
     TROUPE_ASSIGN_OR_RETURN(Tensor * product, ctx.AllocateOutput(0, TensorShape({s.m, s.n})));
     GemmBiasActivation(ctx.threads(), s, a.data<float>(), b.data<float>(), bias.data<float>(), activation_, alpha_,
                        product->data<float>(), constant_.Panels(ctx, s, b));
@@ -73,6 +73,39 @@ class FusedMatMulKernel {
   }
 
  private:
+  absl::Status RefuseBias(KernelContext& ctx, const GemmShape& s) const {
+    const Tensor& bias = ctx.input(2);
+    const absl::Status bad =
+        bias.rank() != 1 ? InvalidArgument("Biases must be 1D: ", bias.shape().DebugString())
+                         : InvalidArgument("Must provide as many biases as the channel dimension of the input tensor: ",
+                                           bias.shape().DebugString(), " vs. ", s.n, " in [", s.m, ",", s.n, "]");
+    return replaced_.At(bad, replaced_.ops().size() > 1 ? replaced_.ops()[1] : "BiasAdd", ctx.node());
+  }
+
+  // What was a vector as the graph knew it may be of any shape now: a variable may be given another
+  // one. Then it is added as Add does it.
+  absl::Status AddAnything(KernelContext& ctx, const GemmShape& s) {
+    const Tensor &a = ctx.input(0), &b = ctx.input(1), &bias = ctx.input(2);
+    TROUPE_ASSIGN_OR_RETURN(Tensor product, ctx.AllocateTemp(DType::kFloat, TensorShape({s.m, s.n})));
+    const auto shape = bias_first_ ? math::BroadcastTensors(bias, product) : math::BroadcastTensors(product, bias);
+    if (!shape.ok()) return replaced_.At(shape.status(), replaced_.ops()[1], ctx.node());
+    Gemm(ctx.threads(), DType::kFloat, s, a.raw(), b.raw(), product.raw(), constant_.Panels(ctx, s, b));
+    TROUPE_ASSIGN_OR_RETURN(Tensor * sum, ctx.AllocateOutput(0, *shape));
+    const int64_t n = sum->num_elements();
+    if (n == 0) return absl::OkStatus();
+    const math::BroadcastWalk<2> walk(*shape, {&product, &bias});
+    const bool both[] = {walk.advances(0), walk.advances(1)};
+    float* const y = sum->data<float>();
+    walk.ForRange(0, n, [&](const std::array<int64_t, 2>& from, int64_t at, int64_t size) {
+      const float *const p = product.data<float>() + from[0], *const v = bias.data<float>() + from[1];
+      for (int64_t i = 0; i < size; ++i) y[at + i] = p[both[0] ? i : 0] + v[both[1] ? i : 0];
+    });
+    // Nothing changes where -0 is added.
+    const float nothing = -0.0f;
+    AddBiasActivation(ctx.threads(), activation_, alpha_, n, 1, &nothing, y);
+    return absl::OkStatus();
+  }
+
   absl::Status Sizes(const Tensor& a, const Tensor& b, GemmShape* s) const {
     if (a.rank() != 2) return InvalidArgument("In[0] is not a matrix: its shape is ", a.shape().DebugString());
     if (b.rank() != 2) return InvalidArgument("In[1] is not a matrix: its shape is ", b.shape().DebugString());
@@ -91,6 +124,7 @@ class FusedMatMulKernel {
   const float alpha_;
   ConstantMatrix constant_;
   const ReplacedNodes replaced_;
+  const bool adds_, bias_first_;  // the bias stood in an Add, and before the product
   FusedActivation activation_ = FusedActivation::kNone;
 };
 

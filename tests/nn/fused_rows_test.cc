@@ -8,50 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "troupe/proto/config.pb.h"
-#include "troupe/proto/graph.pb.h"
-#include "troupe/text.h"
-#include "troupe/troupe.h"
+#include "tests/common/run_text.h"
 
 namespace troupe {
 namespace {
-
-Tensor Uniform(const TensorShape& shape, float low, float high, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::uniform_real_distribution<float> d(low, high);
-  Tensor t(DType::kFloat, shape);
-  for (int64_t i = 0; i < t.num_elements(); ++i) t.data<float>()[i] = d(random);
-  return t;
-}
-
-struct Result {
-  absl::Status status;
-  std::vector<Tensor> values;
-  int fused = 0, others = 0;  // nodes of the parts as they ran: of the fused op, and that it could hold
-};
-
-Result RunText(const std::string& text, const Feeds& feeds, const Names& fetches, bool fuse, int threads = 1) {
-  SessionOptions options;
-  options.fuse = fuse;
-  options.runtime_options.threads = threads;
-  auto session = *Session::Create(options);
-  auto graph = ParseGraphText(text);
-  BOOST_REQUIRE_MESSAGE(graph.ok(), graph.status().ToString());
-  BOOST_REQUIRE(session->Extend(**graph).ok());
-  Result r;
-  RunOptions run;
-  run.partition_graphs = true;
-  proto::RunMetadata metadata;
-  r.status = session->Run(run, feeds, fetches, {}, &r.values, &metadata);
-  for (const auto& part : metadata.partition_graphs()) {
-    for (const auto& node : part.node()) {
-      r.fused += node.op() == "_FusedElementwise";
-      for (const char* op : {"Mean", "Sum", "Mul", "AddV2", "Sub", "Erf", "Tanh", "Sigmoid", "StopGradient"})
-        r.others += node.op() == op;
-    }
-  }
-  return r;
-}
 
 constexpr char kArgs[] = R"(
     x = Placeholder[dtype=float32]
@@ -131,6 +91,14 @@ const Form kOthers[] = {{"root mean square", R"(
     s = Tanh(x)
     y = Mul(s, f))"}};
 
+// Of the nodes that ran, those that a fused one could hold.
+int Others(const Result& r) {
+  int n = 0;
+  for (const char* op : {"Mean", "Sum", "Mul", "AddV2", "Sub", "Erf", "Tanh", "Sigmoid", "StopGradient"})
+    n += Count(r, op);
+  return n;
+}
+
 std::string TextOf(const char* moments, const Form& f) { return StrCat(kArgs, moments, f.text); }
 
 struct Shapes {
@@ -156,10 +124,6 @@ std::vector<Shapes> AllShapes() {
   return all;
 }
 
-bool SameBits(const Tensor& a, const Tensor& b) {
-  return a.SameShape(b) && std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
-}
-
 BOOST_AUTO_TEST_SUITE(fused_rows)
 
 BOOST_AUTO_TEST_CASE(bits_are_those_of_the_separate_nodes) {
@@ -173,9 +137,9 @@ BOOST_AUTO_TEST_CASE(bits_are_those_of_the_separate_nodes) {
           const Result off = RunText(text, feeds, {"y"}, false, threads),
                        on = RunText(text, feeds, {"y"}, true, threads);
           BOOST_REQUIRE_MESSAGE(off.status.ok() && on.status.ok(), off.status.ToString() << on.status.ToString());
-          BOOST_TEST(on.fused == f.fused);
-          BOOST_TEST(on.others == 0);
-          BOOST_TEST(off.fused == 0);
+          BOOST_TEST(Count(on, "_FusedElementwise") == f.fused);
+          BOOST_TEST(Others(on) == 0);
+          BOOST_TEST(!Has(off, "_FusedElementwise"));
           BOOST_TEST(SameBits(on.values[0], off.values[0]));
         }
       }
@@ -191,9 +155,9 @@ BOOST_AUTO_TEST_CASE(values_are_those_of_plain_loops) {
   const Tensor x = Uniform(TensorShape({kRows, kColumns}), -3, 3, 1), g = Uniform(TensorShape({kColumns}), 0.5, 2, 2),
                b = Uniform(TensorShape({kColumns}), -1, 1, 3);
   const Feeds feeds = {{"x", x}, {"g", g}, {"b", b}};
-  const Result norm = RunText(TextOf(kMoments, kNorms[0]), feeds, {"y"}, true),
-               by_tanh = RunText(TextOf("", kOthers[2]), feeds, {"y"}, true),
-               by_erf = RunText(TextOf("", kOthers[3]), feeds, {"y"}, true);
+  const Result norm = RunText(TextOf(kMoments, kNorms[0]), feeds, {"y"}, true, 1),
+               by_tanh = RunText(TextOf("", kOthers[2]), feeds, {"y"}, true, 1),
+               by_erf = RunText(TextOf("", kOthers[3]), feeds, {"y"}, true, 1);
   BOOST_REQUIRE(norm.status.ok() && by_tanh.status.ok() && by_erf.status.ok());
   const auto near = [](float got, double want) { return std::abs(got - want) <= 1e-5 * std::abs(want) + 1e-6; };
   for (int i = 0; i < kRows; ++i) {
@@ -221,8 +185,8 @@ BOOST_AUTO_TEST_CASE(what_is_not_finite_goes_the_same_ways) {
                        {"g", Uniform(TensorShape({70}), 0.5, 2, 2)},
                        {"b", Uniform(TensorShape({70}), -1, 1, 3)}};
         feeds[where].second.data<float>()[65] = bad;
-        const Result off = RunText(TextOf(moments, f), feeds, {"y"}, false),
-                     on = RunText(TextOf(moments, f), feeds, {"y"}, true);
+        const Result off = RunText(TextOf(moments, f), feeds, {"y"}, false, 1),
+                     on = RunText(TextOf(moments, f), feeds, {"y"}, true, 1);
         BOOST_REQUIRE(off.status.ok() && on.status.ok());
         int wrong = 0;
         for (int64_t i = 0; i < off.values[0].num_elements(); ++i) {
@@ -245,14 +209,14 @@ BOOST_AUTO_TEST_CASE(values_in_the_middle) {
                        {"b", Uniform(TensorShape({64}), -1, 1, 3)}};
   for (const Names& fetches : {Names{"y", "mean"}, Names{"y", "variance"}, Names{"y", "squares", "root"},
                                Names{"y", "other"}, Names{"y", "waits"}, Names{"y", "still", "normal", "scaled"}}) {
-    const Result off = RunText(text, feeds, fetches, false), on = RunText(text, feeds, fetches, true);
+    const Result off = RunText(text, feeds, fetches, false, 1), on = RunText(text, feeds, fetches, true, 1);
     BOOST_REQUIRE_MESSAGE(off.status.ok() && on.status.ok(), off.status.ToString() << on.status.ToString());
     for (size_t i = 0; i < fetches.size(); ++i) BOOST_TEST(SameBits(on.values[i], off.values[i]), fetches[i]);
   }
   // A value that is fed.
   Feeds fed = feeds;
   fed.push_back({"variance", Uniform(TensorShape({9, 1}), 1, 2, 4)});
-  const Result off = RunText(text, fed, {"y"}, false), on = RunText(text, fed, {"y"}, true);
+  const Result off = RunText(text, fed, {"y"}, false, 1), on = RunText(text, fed, {"y"}, true, 1);
   BOOST_REQUIRE(off.status.ok() && on.status.ok());
   BOOST_TEST(SameBits(on.values[0], off.values[0]));
 }
@@ -264,7 +228,7 @@ BOOST_AUTO_TEST_CASE(errors_name_the_nodes_that_were_written) {
                  {"b", Uniform(TensorShape({64}), -1, 1, 3)}};
   for (const bool scalar : {false, true}) {
     if (scalar) feeds[0].second = Tensor::Scalar(1.0f);
-    const Result off = RunText(text, feeds, {"y"}, false), on = RunText(text, feeds, {"y"}, true);
+    const Result off = RunText(text, feeds, {"y"}, false, 1), on = RunText(text, feeds, {"y"}, true, 1);
     BOOST_TEST(on.status.code() == absl::StatusCode::kInvalidArgument);
     BOOST_TEST(on.status.message() == off.status.message());
     BOOST_TEST(on.status.message().find(scalar ? "'mean'" : "'scaled'") != std::string::npos, on.status.message());

@@ -7,52 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "troupe/proto/config.pb.h"
-#include "troupe/proto/graph.pb.h"
-#include "troupe/text.h"
-#include "troupe/troupe.h"
+#include "tests/common/run_text.h"
 
 namespace troupe {
 namespace {
-
-Tensor Uniform(const TensorShape& shape, float low, float high, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::uniform_real_distribution<float> d(low, high);
-  Tensor t(DType::kFloat, shape);
-  for (int64_t i = 0; i < t.num_elements(); ++i) t.data<float>()[i] = d(random);
-  return t;
-}
-
-struct Result {
-  absl::Status status;
-  std::vector<Tensor> values;
-  std::string ops;  // of the parts as they ran, a space before and behind each
-};
-
-Result RunText(const std::string& text, const Feeds& feeds, const Names& fetches, bool fuse, int threads = 2) {
-  SessionOptions options;
-  options.fuse = fuse;
-  options.runtime_options.threads = threads;
-  auto session = *Session::Create(options);
-  auto graph = ParseGraphText(text);
-  BOOST_REQUIRE_MESSAGE(graph.ok(), graph.status().ToString());
-  BOOST_REQUIRE(session->Extend(**graph).ok());
-  Result r;
-  RunOptions run;
-  run.partition_graphs = true;
-  proto::RunMetadata metadata;
-  r.status = session->Run(run, feeds, fetches, {}, &r.values, &metadata);
-  r.ops = " ";
-  for (const auto& part : metadata.partition_graphs()) {
-    for (const auto& node : part.node()) StrAppend(&r.ops, node.op(), " ");
-  }
-  return r;
-}
-
-bool Has(const Result& r, const std::string& op) { return r.ops.find(" " + op + " ") != std::string::npos; }
-bool SameBits(const Tensor& a, const Tensor& b) {
-  return a.SameShape(b) && std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
-}
 
 // By each of the ways to compute a convolution, small and larger than a second-level cache.
 struct Shape {

@@ -8,47 +8,11 @@
 #include <boost/test/unit_test.hpp>
 #include <pthread.h>
 
+#include "tests/common/run_text.h"
 #include "tests/sanitizers/sanitized.h"
-#include "troupe/proto/config.pb.h"
-#include "troupe/proto/graph.pb.h"
-#include "troupe/text.h"
-#include "troupe/troupe.h"
 
 namespace troupe {
 namespace {
-
-Tensor Random(const TensorShape& shape, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::uniform_real_distribution<float> d(-1.0f, 1.0f);
-  Tensor t(DType::kFloat, shape);
-  for (int64_t i = 0; i < t.num_elements(); ++i) t.data<float>()[i] = d(random);
-  return t;
-}
-
-struct Result {
-  absl::Status status;
-  std::vector<Tensor> values;
-  std::string ops;  // of the part as it ran, one word each
-};
-
-Result RunText(const std::string& text, const Feeds& feeds, const Names& fetches, bool fuse, int threads) {
-  SessionOptions options;
-  options.fuse = fuse;
-  options.runtime_options.threads = threads;
-  auto session = *Session::Create(options);
-  auto graph = ParseGraphText(text);
-  BOOST_REQUIRE_MESSAGE(graph.ok(), graph.status().ToString());
-  BOOST_REQUIRE(session->Extend(**graph).ok());
-  Result r;
-  RunOptions run;
-  run.partition_graphs = true;
-  proto::RunMetadata metadata;
-  r.status = session->Run(run, feeds, fetches, {}, &r.values, &metadata);
-  for (const auto& part : metadata.partition_graphs()) {
-    for (const auto& node : part.node()) StrAppend(&r.ops, node.op(), " ");
-  }
-  return r;
-}
 
 struct Case {
   const char *what, *text, *fused_op;

@@ -63,7 +63,7 @@ const Case kCases[] = {
         n = MatMul(x, w)
         c = Add(n, x)
         q = _Retval[index=1](c))",
-     R"(y = _FusedMatMul[leakyrelu_alpha=0.5, fused_ops={"BiasAdd", "LeakyRelu"}, _replaces={"m", "a", "y"}, _replaced_ops={"MatMul", "AddV2", "LeakyRelu"}](x, w, b)
+     R"(y = _FusedMatMul[leakyrelu_alpha=0.5, fused_ops={"BiasAdd", "LeakyRelu"}, _replaces={"m", "a", "y"}, _replaced_ops={"MatMul", "AddV2", "LeakyRelu"}, _bias_first=true](x, w, b)
         r = _Retval[index=0](y)
         n = MatMul(x, w)
         c = Add(n, x)

@@ -3,6 +3,7 @@
 
 #include "actors/call/caller.h"
 #include "actors/call/named_actors.h"
+#include "actors/runtime/charge.h"
 #include "actors/wire/remote_messages.h"
 #include "actors/wire/wire.h"
 #include "troupe/emit.h"
@@ -57,6 +58,15 @@ class CallActorKernel {
       if (t.dtype() != type) return wrong(Name(t.dtype()), " for output ", i, ", which is ", Name(type));
       if (i < shapes_.size() && !shapes_[i].IsCompatibleWith(t.shape()))
         return wrong("shape ", t.shape().DebugString(), " for output ", i, ", which has ", shapes_[i].DebugString());
+    }
+    // Without a limit there is nothing to be charged for, and nothing is copied.
+    if (ctx.allocator()->stats().bytes_limit > 0) {
+      for (size_t i = 0; i < tensors.size(); ++i) {
+        if (ChargeTo(*ctx.device(), &tensors[i])) continue;
+        return ResourceExhausted("no memory for output ", i, " of type ", Name(tensors[i].dtype()), " and shape ",
+                                 tensors[i].shape().DebugString(), ", the answer of actor '", actor_,
+                                 "', from allocator ", ctx.allocator()->name());
+      }
     }
     for (size_t i = 0; i < tensors.size(); ++i) ctx.set_output(static_cast<int>(i), std::move(tensors[i]));
     return absl::OkStatus();

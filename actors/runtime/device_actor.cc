@@ -7,6 +7,7 @@
 #include "actors/threads/aside.h"
 #include "actors/executor/memory_tally.h"
 #include "actors/messages/messages.h"
+#include "actors/runtime/charge.h"
 #include "actors/runtime/runtime_impl.h"
 #include "actors/state/state_actors.h"
 #include "actors/threads/surely.h"
@@ -259,20 +260,10 @@ Promise<resource_snapshot> Snapshot(ContainerActor* self, const snapshot_resourc
   return promise;
 }
 
-// What stays on a device is charged to it, as what its kernels make.
 absl::Status Charge(const Device& device, const resource_snapshot::Entry& entry, Tensor* tensor) {
-  Allocator* const allocator = device.allocator();
-  if (allocator == Allocator::Cpu() || device.memory() != MemoryKind::kHost || !tensor->valid() ||
-      tensor->memory() != MemoryKind::kHost || allocator->ChargeOf(*tensor->buffer()) > 0) {
-    return absl::OkStatus();
-  }
-  Tensor own = tensor->Clone(allocator);
-  if (!own.valid()) {
-    return ResourceExhausted("no memory for resource '", entry.name, "' of container '", entry.container, "', ",
-                             tensor->TypeAndShape(), ", on device ", device.name());
-  }
-  *tensor = std::move(own);
-  return absl::OkStatus();
+  if (ChargeTo(device, tensor)) return absl::OkStatus();
+  return ResourceExhausted("no memory for resource '", entry.name, "' of container '", entry.container, "', ",
+                           tensor->TypeAndShape(), ", on device ", device.name());
 }
 
 // Whether these objects could take the places of those that stand there now.

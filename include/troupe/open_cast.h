@@ -68,7 +68,8 @@ struct CallActorOptions {
 // Errors of a step: FAILED_PRECONDITION, nobody has the name, or the actor does not take
 // actor_call; UNAVAILABLE, it is dead or cannot be reached; DEADLINE_EXCEEDED, no answer in time;
 // CANCELLED, the step was told to end; INVALID_ARGUMENT, the answer does not fit, or the values are
-// too big for a message to or from another node (2 GiB); what the actor answered.
+// too big for a message to or from another node (2 GiB); RESOURCE_EXHAUSTED, the answer passes the
+// memory limit of the device, to which it is charged; what the actor answered.
 OutputList CallActor(const ScopeAt& at, const std::string& name, const std::vector<Input>& inputs,
                      const std::vector<DType>& types, const CallActorOptions& options = {});
 

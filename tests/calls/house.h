@@ -37,8 +37,8 @@ inline caf::actor Answering(caf::actor_system& system, std::function<actor_answe
 
 // A runtime in an actor system of the program's; x is a vector of floats.
 struct House {
-  explicit House(int devices = 1) {
-    runtime = StartRuntimeIn(system, {.threads = 2, .cpu_devices = devices}).value();
+  explicit House(int devices = 1, int64_t memory_limit = 0) {
+    runtime = StartRuntimeIn(system, {.threads = 2, .cpu_devices = devices, .memory_limit = memory_limit}).value();
     x = ops::Placeholder(root.WithOpName("x"), DType::kFloat);
   }
   void Name(const std::string& name, const caf::actor& actor) { TROUPE_REQUIRE_OK(NameActor(*runtime, name, actor)); }

@@ -2,7 +2,8 @@
 // can say where.
 //
 // Numbers are kept as they are written, strings as UTF-8. A key that is there twice is an error, as
-// is a depth of more than 32. Source of the format: RFC 8259. Thread rule: a pure function and plain values.
+// is a depth of more than 32. Source of the format: RFC 8259. Thread rule: a pure function and
+// plain values.
 #ifndef TROUPE_NET_JSON_H_
 #define TROUPE_NET_JSON_H_
 

@@ -12,9 +12,9 @@
 
 namespace troupe {
 
-// Makes `tensor` a copy that is charged to the device, as what its kernels make, where it is in host
-// memory, and so is the device's. What is charged to it already stays as it is. False: the limit or
-// the memory is exhausted, and the tensor is what it was.
+// Makes `tensor` a copy that is charged to the device, as what its kernels make, where it is in
+// host memory, and so is the device's. What is charged to it already stays as it is. False: the
+// limit or the memory is exhausted, and the tensor is what it was.
 inline bool ChargeTo(const Device& device, Tensor* tensor) {
   Allocator* const allocator = device.allocator();
   if (allocator == Allocator::Cpu() || device.memory() != MemoryKind::kHost || !tensor->valid() ||

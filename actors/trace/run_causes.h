@@ -8,8 +8,8 @@
 // run k of the one belongs to run k of the other; else it is the last run that ended in time.
 //
 // Clocks may be coarse: of a node that began when others ended, those are earlier that stand before
-// it among the runs. An executor writes a run down before what it makes ready can run, so this is the
-// order of what waits for what, and no run is its own cause by way of others.
+// it among the runs. An executor writes a run down before what it makes ready can run, so this is
+// the order of what waits for what, and no run is its own cause by way of others.
 //
 // Thread rule: pure functions.
 #ifndef TROUPE_ACTORS_TRACE_RUN_CAUSES_H_
@@ -29,8 +29,8 @@ struct RunCause {
   int64_t ready_nanos = 0;  // that one's end; without one, `begin` below
 };
 
-// By run; `runs` in the order in which the executor wrote them down. `begin`: when the part began its
-// step.
+// By run; `runs` in the order in which the executor wrote them down. `begin`: when the part began
+// its step.
 std::vector<RunCause> CausesOf(const CompiledPart& part, const std::vector<node_run>& runs, int64_t begin);
 
 }  // namespace troupe

@@ -37,8 +37,8 @@ std::string Micros(int64_t nanos) {
   return text;
 }
 
-// What no clock tells is taken for the nearest that one may: statistics may come from elsewhere, and
-// sums and differences of a few times are to be numbers.
+// What no clock tells is taken for the nearest that one may: statistics may come from elsewhere,
+// and sums and differences of a few times are to be numbers.
 constexpr int64_t kMostNanos = int64_t{1} << 60;
 int64_t Told(int64_t nanos) { return std::clamp(nanos, -kMostNanos, kMostNanos); }
 int64_t ToldMicros(int64_t micros) { return std::clamp(micros, -kMostNanos / 1000, kMostNanos / 1000) * 1000; }

@@ -160,8 +160,8 @@ class Products {
     return shapes_->shape(value);
   }
 
-  // True when `add` adds a vector to the last dimension of its input `i`, the product; as far as the
-  // graph knows: the fused node looks again.
+  // True when `add` adds a vector to the last dimension of its input `i`, the product; as far as
+  // the graph knows: the fused node looks again.
   bool AddsVector(const Node& product, const Node& add, int i, bool convolution) {
     const std::string& op = add.op().name;
     if (op == "BiasAdd" || op == "BiasAddV1") {

@@ -25,8 +25,8 @@ bool IsConstant(const Node* n) {
 // Which copies there are. Thread rule: thread safe; nothing is packed under the lock.
 class Copies {
  public:
-  // While a copy lives, so do its constant, whose address is no other one's therefore, and the device,
-  // to which the kernels belong that hold it.
+  // While a copy lives, so do its constant, whose address is no other one's therefore, and the
+  // device, to which the kernels belong that hold it.
   struct Key {
     const Device* device;
     const void* source;

@@ -1,5 +1,5 @@
-// Graphs as text that are run once, with nodes fused or apart, and tensors of reproducible values for
-// them.
+// Graphs as text that are run once, with nodes fused or apart, and tensors of reproducible values
+// for them.
 //
 // Thread rule: one thread.
 #ifndef TROUPE_TESTS_COMMON_RUN_TEXT_H_

@@ -5,15 +5,16 @@
 namespace troupe {
 namespace {
 
-// `name`, which the graph takes for of the shape `known`, has the value of the placeholder `in_<name>`.
+// `name`, which the graph takes for of the shape `known`, has the value of the placeholder
+// `in_<name>`.
 std::string Variable(const std::string& name, const std::string& known) {
   return StrCat("in_", name, " = Placeholder[dtype=float32]\n", name, "_ref = VariableV2[shape=", known,
                 ", dtype=float32]\n", name, "_set = Assign[validate_shape=false](", name, "_ref, in_", name, ")\n",
                 name, " = Identity(", name, "_ref, ^", name, "_set)\n");
 }
 
-// The fused graph has `op`, the other one has not, and both have one result. Returns whether it is a
-// value.
+// The fused graph has `op`, the other one has not, and both have one result. Returns whether it is
+// a value.
 bool CheckSame(const std::string& text, const Feeds& feeds, const std::string& op) {
   const Result off = RunText(text, feeds, {"y"}, false), on = RunText(text, feeds, {"y"}, true);
   BOOST_TEST(!Has(off, op), off.ops);

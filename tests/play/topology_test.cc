@@ -215,8 +215,8 @@ BOOST_AUTO_TEST_CASE(a_circle_is_told_whatever_hosts_there_are) {
                      "host a\n  launcher: sh\n") == "");
 }
 
-// The processor time of this thread that a topology takes to be read, each of whose parts comes after
-// the next one; the least of several readings.
+// The processor time of this thread that a topology takes to be read, each of whose parts comes
+// after the next one; the least of several readings.
 double SecondsOfChain(int parts) {
   std::string text;
   for (int i = 0; i < parts; ++i) {
@@ -237,8 +237,8 @@ double SecondsOfChain(int parts) {
   return least;
 }
 
-// Compared with itself, since machines differ: four times the parts take some four times as long, and
-// would take sixteen times if each were compared with all.
+// Compared with itself, since machines differ: four times the parts take some four times as long,
+// and would take sixteen times if each were compared with all.
 BOOST_AUTO_TEST_CASE(reading_takes_as_long_as_the_text_is) {
   const double few = SecondsOfChain(Topology::kMostProcesses / 4), many = SecondsOfChain(Topology::kMostProcesses);
   BOOST_TEST(many < 9 * few, many / few << " times as long");

@@ -126,8 +126,8 @@ BOOST_AUTO_TEST_CASE(one_copy_for_all_who_have_the_constant) {
   options.runtime = *Runtime::Start({.threads = 1});
   const auto used = [&] { return options.runtime->devices()[0].memory.bytes_in_use; };
   const int64_t before = used();
-  // What is charged for a copy is somewhat more than its bytes, and what a step leaves behind for the
-  // next one is much less.
+  // What is charged for a copy is somewhat more than its bytes, and what a step leaves behind for
+  // the next one is much less.
   const auto copies = [&] { return (used() - before) / (kSize * kSize * 4); };
   auto first = *Session::Create(options), second = *Session::Create(options);
   for (auto* session : {&first, &second}) BOOST_REQUIRE((*session)->Extend(*root.graph()).ok());

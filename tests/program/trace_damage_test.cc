@@ -193,8 +193,8 @@ BOOST_AUTO_TEST_CASE(numbers_that_are_too_big_together_are_told) {
   BOOST_TEST(Has(MergedAs(big), "there are more numbers than can be told"), MergedAs(big));
 }
 
-// Iterations of a loop that a coarse clock gives one time: what waits for what is the order, and what
-// nothing waited for is the end.
+// Iterations of a loop that a coarse clock gives one time: what waits for what is the order, and
+// what nothing waited for is the end.
 BOOST_AUTO_TEST_CASE(where_times_are_equal_what_waits_for_what_is_the_order) {
   Hand h;
   h.Task(0, kWorker);

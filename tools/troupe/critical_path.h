@@ -2,9 +2,9 @@
 //
 // The critical path goes from the step's end back to its begin: from the run that ended last to
 // what it waited for last, and so on. A node that receives waited for the one that sends, if that
-// was not done before it asked; any other node, for the one whose end made it ready. So the order is
-// that of what waits for what; times only tell how long the parts are, and may be equal. What lies
-// between the parts of the path is a stall. So the parts fill the step, and a step can be made
+// was not done before it asked; any other node, for the one whose end made it ready. So the order
+// is that of what waits for what; times only tell how long the parts are, and may be equal. What
+// lies between the parts of the path is a stall. So the parts fill the step, and a step can be made
 // shorter only where its path is:
 //
 //   compute          a node ran

@@ -12,6 +12,7 @@ ReplacedNodes::ReplacedNodes(const Node& node) {
   if (!names.ok() || !ops.ok() || names->size() != ops->size()) return;
   names_ = *names;
   ops_ = *ops;
+  bias_first_ = node.Attr<bool>(kBiasFirstAttr).value_or(false);
 }
 
 absl::Status ReplacedNodes::At(const absl::Status& status, std::string_view op, const KernelNode& node) const {

@@ -13,16 +13,19 @@ namespace troupe {
 
 class ReplacedNodes {
  public:
-  // From attrs "_replaces" and "_replaced_ops", which need not be there: a fused op may be in a
-  // graph as such.
+  // From attrs "_replaces", "_replaced_ops" and "_bias_first", which need not be there: a fused op
+  // may be in a graph as such.
   explicit ReplacedNodes(const Node& node);
   // `status` with the address of the first of them with op `op`; as it is when there is none.
   absl::Status At(const absl::Status& status, std::string_view op, const KernelNode& node) const;
   // In the order in which they computed; empty when it is not known.
   const std::vector<std::string>& ops() const { return ops_; }
+  // In the Add among them, what is added to the product stands before it.
+  bool bias_first() const { return bias_first_; }
 
  private:
   std::vector<std::string> names_, ops_;
+  bool bias_first_ = false;
 };
 
 }  // namespace troupe

@@ -2,7 +2,6 @@
 // nodes; graphs from TensorFlow may have it too.
 #include <array>
 
-#include "graph/passes/fuse.h"
 #include "kernels/common/broadcast.h"
 #include "kernels/product/bias_activation.h"
 #include "kernels/product/constant_matrix.h"
@@ -50,7 +49,7 @@ class FusedMatMulKernel {
         constant_(init.node()),
         replaced_(init.node()),
         adds_(replaced_.ops().size() > 1 && (replaced_.ops()[1] == "Add" || replaced_.ops()[1] == "AddV2")),
-        bias_first_(init.node().Attr<bool>(kBiasFirstAttr).value_or(false)) {
+        bias_first_(replaced_.bias_first()) {
     const auto ops = init.Attr<std::vector<std::string>>("fused_ops");
     const bool known = !ops.empty() && ops.size() <= 2 && ops[0] == "BiasAdd" &&
                        (ops.size() == 1 || ParseFusedActivation(ops[1], &activation_));

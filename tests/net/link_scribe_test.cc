@@ -224,7 +224,7 @@ struct Nodes {
 
 BOOST_AUTO_TEST_CASE(what_a_link_holds_is_read_although_the_socket_is_silent) {
   Nodes nodes;
-  Admit(nodes.called, PlainLink(nodes.called_socket), 1, nodes.echo);
+  Admit(nodes.called, PlainLink(std::move(nodes.called_socket)), 1, nodes.echo);
   auto link = std::make_unique<Ahead>(nodes.caller_socket);
   Ahead* const ahead = link.get();
   // The greeting, of which the event loop will not be told.
@@ -246,7 +246,7 @@ BOOST_AUTO_TEST_CASE(what_a_link_holds_is_read_although_the_socket_is_silent) {
 BOOST_AUTO_TEST_CASE(a_greeting_that_is_too_long_is_refused_before_it_is_read) {
   for (const bool too_long : {true, false}) {
     Nodes nodes;
-    Admit(nodes.called, PlainLink(nodes.called_socket), 1, nodes.echo);
+    Admit(nodes.called, PlainLink(std::move(nodes.called_socket)), 1, nodes.echo);
     const uint32_t size = (64 << 10) + (too_long ? 1 : 0);
     std::string header(32, '\0');
     header[0] = 1;  // of who calls

@@ -195,6 +195,47 @@ BOOST_AUTO_TEST_CASE(one_direction_goes_on_while_its_keys_change) {
   BOOST_TEST(!pair.server->Owes());
 }
 
+// The client's part of the handshake is over when its certificates have been written; the socket
+// has room for few of them.
+BOOST_AUTO_TEST_CASE(the_end_of_a_long_handshake_is_sent_while_an_answer_is_awaited) {
+  const TestCa ca;
+  const TlsOptions o = ca.Issue("node");
+  {
+    std::ofstream chain(o.certificate, std::ios::app);
+    for (int i = 0; i < 100; ++i) chain << ca.Text();
+  }
+  const auto context = OpenTls(o, "").value();
+  const Sockets sockets;
+  const int small = 1;  // the system's least
+  BOOST_REQUIRE(::setsockopt(sockets.client->descriptor(), SOL_SOCKET, SO_SNDBUF, &small, sizeof(small)) == 0);
+  const auto server = context->Accept(sockets.server).value(), client = context->Connect(sockets.client).value();
+  absl::Status why;
+  Result s = Result::kAgain, c = Result::kAgain;
+  // The server answers the greeting, and reads nothing more for a while.
+  BOOST_REQUIRE((client->Handshake(&why) == Result::kAgain));
+  BOOST_REQUIRE(Await([&] {
+    if (server->Owes() || s == Result::kAgain) s = server->Owes() ? server->Flush() : server->Handshake(&why);
+    c = client->Handshake(&why);
+    return c != Result::kAgain;
+  }));
+  BOOST_REQUIRE_MESSAGE((c == Result::kOk), why);
+  BOOST_REQUIRE(client->Owes());
+  BOOST_TEST((client->Peek(&why) == Result::kAgain));
+  // Whoever connects does nothing but Peek from now on.
+  s = Result::kAgain;
+  BOOST_TEST(Await(
+      [&] {
+        s = server->Handshake(&why);
+        if (s == Result::kOk) return true;
+        return client->Peek(&why) == Result::kEnd;
+      },
+      20s));
+  BOOST_TEST((s == Result::kOk), why);
+  size_t taken = 0;
+  BOOST_TEST((server->Write("x", 1, &taken) == Result::kOk));
+  BOOST_TEST(Await([&] { return client->Peek(&why) == Result::kOk; }, 20s));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace

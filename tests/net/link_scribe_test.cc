@@ -12,6 +12,8 @@
 #include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <caf/all.hpp>
+#include <caf/io/middleman.hpp>
+#include <caf/io/network/multiplexer.hpp>
 #include <set>
 #include <thread>
 #include <vector>
@@ -240,6 +242,61 @@ BOOST_AUTO_TEST_CASE(what_a_link_holds_is_read_although_the_socket_is_silent) {
   self->request(there, 60s, big).receive([&](std::string& s) { answer = std::move(s); }, [](const caf::error&) {});
   BOOST_TEST((answer == big));
   BOOST_TEST(ahead->long_ones == 1);
+}
+
+// A plain link on which heartbeats come for ever, while it is told so.
+class Endless : public Link {
+ public:
+  explicit Endless(const std::shared_ptr<Socket>& socket) : Link(socket), under_(PlainLink(socket)) {}
+  Result Handshake(absl::Status* /*why*/) override { return Result::kOk; }
+  Result Read(char* to, size_t most, size_t* got) override {
+    if (!endless || most != 32) return under_->Read(to, most, got);
+    ++reads;
+    std::fill_n(to, most, '\0');
+    to[0] = 6;  // a heartbeat
+    *got = most;
+    return Result::kOk;
+  }
+  Result Peek(absl::Status* why) override { return under_->Peek(why); }
+  Result Write(const char* from, size_t size, size_t* taken) override { return under_->Write(from, size, taken); }
+  bool Owes() const override { return under_->Owes(); }
+  Result Flush() override { return under_->Flush(); }
+  bool Holds() const override { return endless || under_->Holds(); }
+  void Finish() override { under_->Finish(); }
+
+  std::atomic<bool> endless{false};
+  std::atomic<int64_t> reads{0};
+
+ private:
+  const std::unique_ptr<Link> under_;
+};
+
+// A connection that always has something, and says so by its socket, too, has one turn in a round
+// of the event loop.
+BOOST_AUTO_TEST_CASE(who_always_has_something_leaves_others_their_turns) {
+  Nodes nodes;
+  Admit(nodes.called, PlainLink(nodes.called_socket), 1, nodes.echo);
+  auto link = std::make_unique<Endless>(nodes.caller_socket);
+  Endless* const endless = link.get();
+  const caf::actor there = nodes.Call(std::move(link));
+  BOOST_REQUIRE(there);
+  endless->endless = true;
+  caf::scoped_actor self(nodes.caller);
+  auto asked = self->request(there, 60s, std::string("an answer that stays in the socket"));
+  BOOST_REQUIRE(Await([&] { return endless->reads > 1000000; }));
+  // Of two things that are done one after the other in the loop, the second waits for few turns.
+  auto& loop = nodes.caller.middleman().backend();
+  std::atomic<int64_t> meanwhile{-1};
+  loop.post([&] {
+    const int64_t before = endless->reads;
+    loop.post([&, before] { meanwhile = endless->reads - before; });
+  });
+  BOOST_TEST(Await([&] { return meanwhile >= 0; }));
+  BOOST_TEST(meanwhile < 10000);
+  endless->endless = false;
+  std::string answer;
+  asked.receive([&](std::string& s) { answer = std::move(s); }, [](const caf::error&) {});
+  BOOST_TEST(answer == "an answer that stays in the socket");
 }
 
 // What is announced in a greeting, and would be read for as long as it is small pieces.

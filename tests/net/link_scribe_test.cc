@@ -218,7 +218,13 @@ struct Nodes {
                  [](const caf::error&) {});
     return found;
   }
-  const std::unique_ptr<caf::actor_system_config> configs[2] = {NodeConfig(3600s), NodeConfig(3600s)};
+  // What is silent stays silent.
+  static std::unique_ptr<caf::actor_system_config> WithoutHeartbeats() {
+    auto config = NodeConfig(3600s);
+    config->set("middleman.heartbeat-interval", caf::timespan(0));
+    return config;
+  }
+  const std::unique_ptr<caf::actor_system_config> configs[2] = {WithoutHeartbeats(), WithoutHeartbeats()};
   caf::actor_system called{*configs[0]}, caller{*configs[1]};
   std::shared_ptr<Socket> called_socket, caller_socket;
   caf::actor echo;

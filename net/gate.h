@@ -11,8 +11,8 @@
 //   nothing for a 50th of kPatience, who is in a handshake for a 10th, who has passed for a 20th;
 // - while all are newcomers, nobody is accepted: who comes then waits in the system's queue;
 // - without a descriptor left, a connection waits, too, or the oldest of those above makes room.
-// So of those who say nothing 640 a second go by, by the bounds below, or 256 where links are plain.
-// Whoever has ended the handshake is not made to wait: there may be kMost more of those.
+// So of those who say nothing 640 a second go by, by the bounds below, or 256 where links are
+// plain. Whoever has ended the handshake is not made to wait: there may be kMost more of those.
 //
 // Want of memory, and whatever else is thrown on that thread, ends one connection, not the gate.
 //

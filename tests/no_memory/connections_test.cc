@@ -61,7 +61,8 @@ BOOST_AUTO_TEST_CASE(a_port_outlives_a_connection_that_has_no_memory) {
           Port port(tls, k);
           const auto first = Probe(port.Address(), 60s, nullptr, tls);
           BOOST_REQUIRE_MESSAGE(first.ok(), first.status());
-          // The one that has no memory is closed, and does not wait for ever; the one after it is let in.
+          // The one that has no memory is closed, and does not wait for ever; the one after it is
+          // let in.
           const auto next = Probe(port.Address(), 60s, nullptr, tls);
           const auto last = next.ok() ? next.status() : Probe(port.Address(), 60s, nullptr, tls).status();
           BOOST_TEST(last.ok(), "allocation " << k << ": " << last);

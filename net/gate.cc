@@ -72,29 +72,18 @@ class Gate::Loop {
         bell_(std::move(bell)),
         tls_(std::move(tls)),
         admitted_(std::move(admitted)),
-        bounds_(bounds) {}
+        bounds_(bounds) {
+    fds_.reserve(2 + bounds_.most);
+  }
 
   void Ring() { (void)::eventfd_write(bell_->descriptor(), 1); }
-  void Run() {
-    for (;;) {
-      std::vector<pollfd> fds{{bell_->descriptor(), POLLIN, 0},
-                              {listening_->descriptor(), Clock::now() < full_until_ ? short{0} : short{POLLIN}, 0}};
-      for (const Guest& g : greeting_)
-        fds.push_back({g.link->descriptor(), static_cast<short>(POLLIN | (g.link->Owes() ? POLLOUT : 0)), 0});
-      if (::poll(fds.data(), fds.size(), UntilDue()) < 0 && errno != EINTR)
-        std::this_thread::sleep_for(milliseconds(10));
-      if (fds[0].revents != 0) break;
-      auto guest = greeting_.begin();
-      for (size_t i = 2; i < fds.size(); ++i) {
-        const auto now = guest++;
-        if (fds[i].revents != 0) GoOn(now);
-      }
-      const Clock::time_point now = Clock::now();
-      while (!greeting_.empty() && greeting_.front().until <= now)
-        Refuse(greeting_.begin(), Unavailable("it has not ended the handshake in time"));
-      ForgetGreeted();
-      while (!admittees_.empty() && admittees_.front().until <= now) CutOldest();
-      if (fds[1].revents != 0) Accept();
+  void Run() noexcept {
+    for (bool open = true; open;) {
+      const absl::Status done = Guarded("a turn of the port", [&] { open = Turn(); });
+      if (done.ok()) continue;
+      // What could not be had was dropped on the way.
+      Complain("a connection", done);
+      std::this_thread::sleep_for(milliseconds(10));
     }
     greeting_.clear();
   }
@@ -102,42 +91,104 @@ class Gate::Loop {
  private:
   struct Guest {
     std::unique_ptr<Link> link;
-    Clock::time_point until;
     std::string from;
+    Clock::time_point came;
+    bool spoke = false;
   };
   struct Admittee {
     std::weak_ptr<Socket> socket;  // its link's, which closes it
-    Clock::time_point until;
+    Clock::time_point came;
   };
   using Guests = std::list<Guest>;  // the oldest first, as the next
 
-  int UntilDue() const {
+  // False once the bell has rung.
+  bool Turn() {
+    if (admittees_.size() >= bounds_.most) ForgetGreeted();
+    Clock::time_point now = Clock::now();
+    const bool accepts = now >= full_until_ && HasRoom(now);
+    fds_.clear();  // it has room for all
+    fds_.push_back({bell_->descriptor(), POLLIN, 0});
+    fds_.push_back({listening_->descriptor(), accepts ? short{POLLIN} : short{0}, 0});
+    for (const Guest& g : greeting_)
+      fds_.push_back({g.link->descriptor(), static_cast<short>(POLLIN | (g.link->Owes() ? POLLOUT : 0)), 0});
+    if (::poll(fds_.data(), fds_.size(), UntilDue(now)) < 0 && errno != EINTR)
+      std::this_thread::sleep_for(milliseconds(10));
+    if (fds_[0].revents != 0) return false;
+    now = Clock::now();
+    auto guest = greeting_.begin();
+    for (size_t i = 2; i < fds_.size(); ++i) {
+      const auto next = guest++;
+      if ((fds_[i].revents & POLLIN) != 0) next->spoke = true;
+      if (fds_[i].revents != 0) GoOn(next);
+    }
+    while (!greeting_.empty() && greeting_.front().came + bounds_.patience <= now)
+      Refuse(greeting_.begin(), "it has not ended the handshake in time");
+    ForgetGreeted();
+    while (!admittees_.empty() && admittees_.front().came + bounds_.patience <= now) Cut(admittees_.begin());
+    if (fds_[1].revents != 0) Accept(now);
+    return true;
+  }
+
+  // Until when others cannot have its place. Who has come only now may be heard in the next turn.
+  Clock::time_point SafeUntil(const Guest& g) const { return g.came + bounds_.patience / (g.spoke ? 10 : 50); }
+  Clock::time_point SafeUntil(const Admittee& a) const { return a.came + bounds_.patience / 20; }
+  // The oldest that is no newcomer.
+  template <class List>
+  auto Oldest(List* list, Clock::time_point now) const {
+    return std::find_if(list->begin(), list->end(), [&](const auto& one) { return SafeUntil(one) <= now; });
+  }
+  template <class List>
+  bool HasRoom(List* list, Clock::time_point now) const {
+    return list->size() < bounds_.most || Oldest(list, now) != list->end();
+  }
+  bool HasRoom(Clock::time_point now) { return HasRoom(&greeting_, now) && HasRoom(&admittees_, now); }
+
+  int UntilDue(Clock::time_point now) const {
     Clock::time_point due = Clock::time_point::max();
-    if (!greeting_.empty()) due = greeting_.front().until;
-    if (!admittees_.empty()) due = std::min(due, admittees_.front().until);
-    const Clock::time_point now = Clock::now();
+    const auto look = [&](const auto& list) {
+      if (!list.empty()) due = std::min(due, list.front().came + bounds_.patience);
+      if (list.size() < bounds_.most) return;
+      for (const auto& one : list) {
+        if (SafeUntil(one) > now) due = std::min(due, SafeUntil(one));
+      }
+    };
+    look(greeting_);
+    look(admittees_);
+    // Nobody rings when one of them has greeted.
+    if (admittees_.size() >= bounds_.most) due = std::min(due, now + milliseconds(5));
     if (full_until_ > now) due = std::min(due, full_until_);
     if (due == Clock::time_point::max()) return -1;
     return static_cast<int>(std::max<int64_t>(0, std::chrono::ceil<milliseconds>(due - now).count()));
   }
 
-  void Accept() {
+  static std::shared_ptr<Socket> Owned(int descriptor) {
+    try {
+      return std::make_shared<Socket>(descriptor);
+    } catch (...) {
+      ::close(descriptor);
+      throw;
+    }
+  }
+
+  void Accept(Clock::time_point now) {
     // So many of those who wait in one turn.
     for (int i = 0; i < 16; ++i) {
+      if (admittees_.size() >= bounds_.most) ForgetGreeted();
+      if (!HasRoom(now)) return;
       sockaddr_storage from{};
       socklen_t size = sizeof(from);
       const int s =
           ::accept4(listening_->descriptor(), reinterpret_cast<sockaddr*>(&from), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
       if (s < 0) {
-        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) MakeRoom();
+        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) MakeRoom(now);
         if (errno == EINTR || errno == ECONNABORTED) continue;
         return;
       }
-      auto socket = std::make_shared<Socket>(s);
+      std::shared_ptr<Socket> socket = Owned(s);
       const int on = 1;
       ::setsockopt(s, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
       if (tls_ == nullptr) {
-        Admit(PlainLink(std::move(socket)));
+        Admit(PlainLink(std::move(socket)), now);
         continue;
       }
       absl::StatusOr<std::unique_ptr<Link>> link = tls_->Accept(std::move(socket));
@@ -146,47 +197,48 @@ class Gate::Loop {
         continue;
       }
       if (greeting_.size() >= bounds_.most)
-        Refuse(greeting_.begin(), Unavailable("it has not ended the handshake, and others wait"));
-      greeting_.push_back({*std::move(link), Clock::now() + bounds_.patience, NameOf(from, size)});
-      GoOn(std::prev(greeting_.end()));
+        Refuse(Oldest(&greeting_, now), "it has not ended the handshake, and others wait");
+      greeting_.push_back({*std::move(link), NameOf(from, size), now});
     }
   }
 
   // No descriptor is left for who wants to come.
-  void MakeRoom() {
+  void MakeRoom(Clock::time_point now) {
     const int error = errno;
-    if (!greeting_.empty()) {
-      Refuse(greeting_.begin(), Unavailable("it has not ended the handshake, and there is no descriptor for others"));
+    if (const auto guest = Oldest(&greeting_, now); guest != greeting_.end()) {
+      Refuse(guest, "it has not ended the handshake, and there is no descriptor for others");
     } else {
       ForgetGreeted();
-      if (!admittees_.empty()) CutOldest();
+      if (const auto a = Oldest(&admittees_, now); a != admittees_.end()) Cut(a);
     }
-    Say(StrCat("connections wait, since none can be accepted: ", std::strerror(error)));
-    full_until_ = Clock::now() + milliseconds(50);
+    full_until_ = now + milliseconds(50);
+    Say([&] { return StrCat("connections wait, since none can be accepted: ", std::strerror(error)); });
     errno = error;
   }
 
   void GoOn(Guests::iterator guest) {
     absl::Status why;
-    switch (guest->link->Handshake(&why)) {
+    Link::Result result = Link::Result::kEnd;
+    const absl::Status done = Guarded("its handshake", [&] { result = guest->link->Handshake(&why); });
+    if (!done.ok()) why = done;
+    switch (result) {
       case Link::Result::kAgain:
         return;
       case Link::Result::kEnd:
-        return Refuse(guest, why);
+        return Refuse(guest, std::string_view(why.message().data(), why.message().size()));
       case Link::Result::kOk:
         std::unique_ptr<Link> link = std::move(guest->link);
         greeting_.erase(guest);
-        Admit(std::move(link));
+        Admit(std::move(link), Clock::now());
     }
   }
-  void Admit(std::unique_ptr<Link> link) {
+  void Admit(std::unique_ptr<Link> link, Clock::time_point now) {
     if (admittees_.size() >= bounds_.most) ForgetGreeted();
-    if (admittees_.size() >= bounds_.most) CutOldest();
-    admittees_.push_back({link->socket(), Clock::now() + bounds_.patience});
-    const absl::Status done = Guarded("a new connection", [&] {
-      admitted_(std::move(link));
-      return absl::OkStatus();
-    });
+    if (admittees_.size() >= bounds_.most) {
+      if (const auto oldest = Oldest(&admittees_, now); oldest != admittees_.end()) Cut(oldest);
+    }
+    admittees_.push_back({link->socket(), now});
+    const absl::Status done = Guarded("a new connection", [&] { admitted_(std::move(link)); });
     if (!done.ok()) Complain("a new connection", done);
   }
   void ForgetGreeted() {
@@ -195,27 +247,35 @@ class Gate::Loop {
       return socket == nullptr || socket->greeted.load(std::memory_order_relaxed);
     });
   }
-  void CutOldest() {
-    if (const std::shared_ptr<Socket> socket = admittees_.front().socket.lock()) socket->Cut();
-    admittees_.pop_front();
+  void Cut(std::list<Admittee>::iterator a) {
+    if (const std::shared_ptr<Socket> socket = a->socket.lock()) socket->Cut();
+    admittees_.erase(a);
   }
-  void Refuse(Guests::iterator guest, const absl::Status& why) {
-    Complain(guest->from, why);
+  void Refuse(Guests::iterator guest, std::string_view why) {
+    const std::string from = std::move(guest->from);
     greeting_.erase(guest);
+    Complain(from, why);
   }
-  void Complain(const std::string& whom, const absl::Status& why) {
-    Say(StrCat("refused ", whom, ": ", std::string_view(why.message().data(), why.message().size())));
+  void Complain(std::string_view whom, const absl::Status& why) {
+    Complain(whom, std::string_view(why.message().data(), why.message().size()));
   }
-  // Whoever reaches the port can make it say something: once a second.
-  void Say(const std::string& what) {
+  void Complain(std::string_view whom, std::string_view why) {
+    Say([&] { return StrCat("refused ", whom, ": ", why); });
+  }
+  // Whoever reaches the port can make it say something: once a second. Throws nothing: without
+  // memory, nothing is said.
+  template <class Text>
+  void Say(Text text) {
     const Clock::time_point now = Clock::now();
     if (now < silent_until_) {
       ++unsaid_;
       return;
     }
-    spdlog::warn("{}{}", what, unsaid_ == 0 ? "" : StrCat("; and ", unsaid_, " such things before"));
-    silent_until_ = now + std::chrono::seconds(1);
-    unsaid_ = 0;
+    (void)Guarded("a warning", [&] {
+      spdlog::warn("{}{}", text(), unsaid_ == 0 ? "" : StrCat("; and ", unsaid_, " such things before"));
+      silent_until_ = now + std::chrono::seconds(1);
+      unsaid_ = 0;
+    });
   }
 
   const std::shared_ptr<Socket> listening_, bell_;
@@ -224,6 +284,7 @@ class Gate::Loop {
   const Bounds bounds_;
   Guests greeting_;
   std::list<Admittee> admittees_;
+  std::vector<pollfd> fds_;
   Clock::time_point full_until_{}, silent_until_{};
   int64_t unsaid_ = 0;
 };

@@ -3,15 +3,22 @@
 // CAF would listen itself; but it never ends a connection on which nobody speaks, and with TLS it
 // reads certificates whenever somebody connects, and ends the process when it cannot
 // (docs/choices.md). So a thread of the gate's own accepts, brings handshakes to an end, and gives
-// CAF only those links whose other side has a certificate. Nobody can keep many of them out:
-// - at most kMost handshakes go on at a time, each for at most kPatience; one more, and the oldest
-//   is cut;
-// - links that have passed are cut, too, if the other side has not said in kPatience who it is, or
-//   is the oldest of more than kMost such;
-// - without a descriptor left, a connection waits, or the oldest of those above makes room.
+// CAF only those links whose other side has a certificate. It has kMost places for handshakes, each
+// for at most kPatience, and as many for links that have passed and whose other side has not said
+// yet who it is, again for kPatience. Neither those who are silent keep many out, nor many who call
+// at once each other:
+// - while no place is free, the oldest gives up its own, unless it is a newcomer: who has said
+//   nothing for a 50th of kPatience, who is in a handshake for a 10th, who has passed for a 20th;
+// - while all are newcomers, nobody is accepted: who comes then waits in the system's queue;
+// - without a descriptor left, a connection waits, too, or the oldest of those above makes room.
+// So of those who say nothing 640 a second go by, by the bounds below, or 256 where links are
+// plain. Whoever has ended the handshake is not made to wait: there may be kMost more of those.
+//
+// Want of memory, and whatever else is thrown on that thread, ends one connection, not the gate.
 //
 //   state (of a connection)  event                                              next
-//   (none)                   it is accepted; kMost others: 1 cut the oldest     greeting
+//   waiting                  there is a free place, or 1 the oldest is cut      greeting
+//   waiting                  no place is free, all are newcomers: 6 it waits    waiting
 //   greeting                 the handshake is over           2 admit            admitted
 //   greeting                 it failed, or its time is over  3 say so, close    (none)
 //   admitted                 it has said who it is           4 forget it        (none)
@@ -25,6 +32,9 @@
 //   2, 4  edges_2_and_4_who_says_who_it_is_stays
 //   3     edge_3_who_is_silent_for_long_or_has_no_certificate_is_refused
 //   5     edge_5_who_passes_and_says_nothing_is_cut
+//   6     edge_6_while_all_have_just_come_the_next_one_waits
+//   6     edge_6_many_who_shake_hands_at_once_all_get_in
+//   6     edge_6_many_who_pass_at_once_all_stay
 #ifndef TROUPE_NET_GATE_H_
 #define TROUPE_NET_GATE_H_
 

@@ -28,16 +28,16 @@
 // SpawnAgent from any thread.
 //
 // Tests of the edges, tests/net/sessions_test.cc:
-//   1, 4   edges_1_to_3_and_9_a_session_is_used_from_elsewhere
-//   2, 5   edges_2_and_5_a_call_that_is_cancelled_is_answered_though_the_server_is_silent
-//   3      edge_3_a_call_with_a_deadline_is_answered_though_the_server_is_silent
-//   6      edge_12_a_server_that_stops_ends_its_sessions
-//   7      edge_7_a_server_that_dies_ends_its_sessions
-//   8      edge_8_a_server_that_is_silent_ends_its_sessions
-//   9      edges_1_to_3_and_9_a_session_is_used_from_elsewhere
-//   10     edge_10_a_call_that_is_over_is_not_sent
+//   1, 4, 9  edges_1_to_3_and_9_a_session_is_used_from_elsewhere
+//   10       edge_10_a_call_that_is_over_is_not_sent
+// and tests/net/session_ends_test.cc:
+//   2, 5     edges_2_and_5_a_call_that_is_cancelled_is_answered_though_the_server_is_silent
+//   3        edge_3_a_call_with_a_deadline_is_answered_though_the_server_is_silent
+//   6        edge_12_a_server_that_stops_ends_its_sessions
+//   7        edge_7_a_server_that_dies_ends_its_sessions
+//   8        edge_8_a_server_that_is_silent_ends_its_sessions
 // and tests/net/clients_test.cc:
-//   10     edge_13_big_tensors_and_graphs_travel_in_pieces
+//   10       edge_13_big_tensors_and_graphs_travel_in_pieces
 #ifndef TROUPE_NET_SESSION_AGENT_H_
 #define TROUPE_NET_SESSION_AGENT_H_
 

@@ -31,11 +31,12 @@
 //   5           edge_5_a_client_asks_for_devices
 //   6           edge_6_calls_are_bounded_and_have_numbers
 //   7           edge_7_a_cancelled_call_ends_its_step
+//   13          edge_13_the_metadata_of_a_step_travels_in_pieces
+// and tests/net/session_ends_test.cc:
 //   8           edge_8_a_client_that_sends_is_not_silent
 //   8, 11       edges_8_and_11_a_client_that_is_silent_loses_its_session
 //   10          edge_10_a_client_that_dies_loses_its_session
 //   12          edge_12_a_server_that_stops_ends_its_sessions
-//   13          edge_13_the_metadata_of_a_step_travels_in_pieces
 // and tests/net/clients_test.cc:
 //   4           edge_4_what_waits_has_threads_of_its_own
 //   13          edge_13_big_tensors_and_graphs_travel_in_pieces

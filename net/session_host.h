@@ -18,6 +18,7 @@
 // Tests of the edges, tests/net/sessions_test.cc:
 //   1, 3     edges_1_to_3_and_9_a_session_is_used_from_elsewhere
 //   2        edge_2_sessions_are_bounded_and_options_are_checked
+// and tests/net/session_ends_test.cc:
 //   4, 5     edge_12_a_server_that_stops_ends_its_sessions
 // and tests/net/clients_test.cc:
 //   6        edge_6_a_host_that_dies_is_restarted_and_sessions_go_on

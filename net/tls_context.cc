@@ -26,7 +26,7 @@ Clients& OfClients() {
 }  // namespace
 
 #ifndef TROUPE_TLS
-absl::StatusOr<std::shared_ptr<TlsContext>> OpenTls(const TlsOptions&, std::string) {
+absl::StatusOr<std::shared_ptr<TlsContext>> OpenTls(const TlsOptions&, std::string, uint64_t) {
   return absl::UnimplementedError("this Troupe was built without OpenSSL, and has no TLS");
 }
 absl::Status MakeClusterCertificate(const std::string&) {

@@ -6,7 +6,9 @@
 #ifndef TROUPE_NET_TLS_CONTEXT_H_
 #define TROUPE_NET_TLS_CONTEXT_H_
 
+#include <cstdint>
 #include <memory>
+#include <string>
 
 #include "net/link.h"
 #include "troupe/tls.h"
@@ -31,8 +33,13 @@ TlsOptions WithEnvironment(const TlsOptions& options);
 // Whether they name anything, so that connections are to have TLS.
 bool NamesTls(const TlsOptions& options);
 
+// After so many records of at most 16 KiB a link takes a new key for what it writes; the other side
+// does so itself. One key of AES-GCM is good for 2^24.5 of them (RFC 8446, 5.5).
+inline constexpr uint64_t kMostRecordsOfAKey = uint64_t{1} << 23;
+
 // With OpenSSL, for Make. `passphrase`: of the environment, used without a file.
-absl::StatusOr<std::shared_ptr<TlsContext>> OpenTls(const TlsOptions& options, std::string passphrase);
+absl::StatusOr<std::shared_ptr<TlsContext>> OpenTls(const TlsOptions& options, std::string passphrase,
+                                                    uint64_t most_records = kMostRecordsOfAKey);
 
 }  // namespace troupe
 

@@ -3,6 +3,9 @@
 // OpenSSL reads from the socket and writes into a buffer of the link's, which is sent in one piece:
 // a record has 16 KiB, and would be a call of the system each. So writing never waits for reading
 // within OpenSSL, nor the other way round; the link alone waits for the socket.
+//
+// No exception passes through OpenSSL: without memory for the buffer, writing fails, and the
+// connection is over.
 #ifdef TROUPE_TLS
 #include <openssl/err.h>
 #include <sys/socket.h>
@@ -12,6 +15,7 @@
 #include <chrono>
 #include <cstring>
 #include <mutex>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -25,8 +29,12 @@ namespace {
 
 class TlsLink : public Link {
  public:
-  TlsLink(std::shared_ptr<Socket> socket, SslContext context, bool server)
-      : Link(std::move(socket)), context_(std::move(context)), server_(server), ssl_(::SSL_new(context_.get())) {
+  TlsLink(std::shared_ptr<Socket> socket, SslContext context, bool server, uint64_t most_records)
+      : Link(std::move(socket)),
+        context_(std::move(context)),
+        server_(server),
+        most_records_(most_records),
+        ssl_(::SSL_new(context_.get())) {
     BIO* const bio = ssl_ == nullptr ? nullptr : ::BIO_new(Method());
     if (bio == nullptr) {
       ssl_ = nullptr;
@@ -49,7 +57,7 @@ class TlsLink : public Link {
     const int error = done == 1 ? SSL_ERROR_NONE : ::SSL_get_error(ssl_.get(), done);
     if (done != 1 && (Strange() || error != SSL_ERROR_WANT_READ)) {
       *why = WhyNot();
-      if (server_ && Strange()) Owe(reinterpret_cast<const char*>(kNoTlsAlert), sizeof(kNoTlsAlert));
+      if (server_ && Strange()) (void)Owe(reinterpret_cast<const char*>(kNoTlsAlert), sizeof(kNoTlsAlert));
       (void)Flush();  // the alert that tells the other side
       return Result::kEnd;
     }
@@ -83,9 +91,16 @@ class TlsLink : public Link {
   }
   Result Write(const char* from, size_t size, size_t* taken) override {
     constexpr size_t kAtOnce = 256 << 10;
+    constexpr size_t kRecord = 16 << 10;
     if (const Result r = Flush(); r != Result::kOk) return r;
     ::ERR_clear_error();
+    if (records_ >= most_records_) {
+      // Told in front of the bytes below.
+      if (::SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_NOT_REQUESTED) != 1) return Result::kEnd;
+      records_ = 0;
+    }
     if (::SSL_write_ex(ssl_.get(), from, std::min(size, kAtOnce), taken) != 1) return Result::kEnd;
+    records_ += (*taken + kRecord - 1) / kRecord;
     return Flush() == Result::kEnd ? Result::kEnd : Result::kOk;
   }
   bool Owes() const override { return sent_ != out_.size(); }
@@ -118,6 +133,10 @@ class TlsLink : public Link {
   bool Strange() const { return first_ >= 0 && first_ != 0x16 && (server_ || first_ != 0x15); }
 
   absl::Status WhyNot() const {
+    if (no_memory_) {
+      ::ERR_clear_error();
+      return ResourceExhausted("there is no memory for its handshake");
+    }
     if (Strange()) {
       ::ERR_clear_error();
       return FailedPrecondition(server_ ? "it does not use TLS, which this server's connections are encrypted with"
@@ -143,7 +162,14 @@ class TlsLink : public Link {
     return ::X509_verify_cert_error_string(verdict);
   }
 
-  void Owe(const char* from, size_t size) { out_.insert(out_.end(), from, from + size); }
+  bool Owe(const char* from, size_t size) noexcept {
+    try {
+      out_.insert(out_.end(), from, from + size);
+    } catch (const std::bad_alloc&) {
+      no_memory_ = true;
+    }
+    return !no_memory_;
+  }
   int Receive(BIO* bio, char* to, int most) {
     ::BIO_clear_retry_flags(bio);
     const ssize_t n = ::recv(descriptor(), to, static_cast<size_t>(most), MSG_DONTWAIT);
@@ -160,8 +186,7 @@ class TlsLink : public Link {
       });
       ::BIO_meth_set_write(m, [](BIO* bio, const char* from, int size) {
         ::BIO_clear_retry_flags(bio);
-        static_cast<TlsLink*>(::BIO_get_data(bio))->Owe(from, static_cast<size_t>(size));
-        return size;
+        return static_cast<TlsLink*>(::BIO_get_data(bio))->Owe(from, static_cast<size_t>(size)) ? size : -1;
       });
       ::BIO_meth_set_ctrl(m, [](BIO*, int what, long, void*) -> long {  // NOLINT(runtime/int): OpenSSL's
         return what == BIO_CTRL_FLUSH ? 1 : 0;
@@ -173,7 +198,10 @@ class TlsLink : public Link {
 
   const SslContext context_;
   const bool server_;
-  std::vector<char> out_;  // encrypted, from sent_ on not yet sent
+  const uint64_t most_records_;  // of a key
+  uint64_t records_ = 0;         // of the key that is used now
+  bool no_memory_ = false;       // a record is missing in out_
+  std::vector<char> out_;        // encrypted, from sent_ on not yet sent
   size_t sent_ = 0;
   int first_ = -1;  // the first byte that came
   std::unique_ptr<SSL, FreeBy<SSL_free>> ssl_;
@@ -181,9 +209,10 @@ class TlsLink : public Link {
 
 class OpenSslContext : public TlsContext {
  public:
-  OpenSslContext(TlsOptions options, std::string passphrase, TlsFiles files, SslContext context)
+  OpenSslContext(TlsOptions options, std::string passphrase, TlsFiles files, SslContext context, uint64_t most_records)
       : options_(std::move(options)),
         passphrase_(std::move(passphrase)),
+        most_records_(most_records),
         files_(std::move(files)),
         context_(std::move(context)) {}
 
@@ -196,7 +225,7 @@ class OpenSslContext : public TlsContext {
 
  private:
   absl::StatusOr<std::unique_ptr<Link>> LinkOn(std::shared_ptr<Socket> socket, bool server) {
-    auto link = std::make_unique<TlsLink>(std::move(socket), Current(), server);
+    auto link = std::make_unique<TlsLink>(std::move(socket), Current(), server, most_records_);
     if (!link->made()) return ResourceExhausted("OpenSSL: ", SslReason());
     return link;
   }
@@ -228,6 +257,7 @@ class OpenSslContext : public TlsContext {
 
   const TlsOptions options_;
   const std::string passphrase_;
+  const uint64_t most_records_;
   std::mutex mu_;
   TlsFiles files_;
   SslContext context_;
@@ -237,12 +267,14 @@ class OpenSslContext : public TlsContext {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<TlsContext>> OpenTls(const TlsOptions& options, std::string passphrase) {
+absl::StatusOr<std::shared_ptr<TlsContext>> OpenTls(const TlsOptions& options, std::string passphrase,
+                                                    uint64_t most_records) {
   // At the end of the process OpenSSL would be gone before static servers and sessions are.
   (void)::OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, nullptr);
   TROUPE_ASSIGN_OR_RETURN(TlsFiles files, ReadTlsFiles(options, passphrase));
   TROUPE_ASSIGN_OR_RETURN(SslContext context, MakeSslContext(options, files));
-  return std::make_shared<OpenSslContext>(options, std::move(passphrase), std::move(files), std::move(context));
+  return std::make_shared<OpenSslContext>(options, std::move(passphrase), std::move(files), std::move(context),
+                                          most_records);
 }
 
 }  // namespace troupe

@@ -54,7 +54,7 @@ struct Served : House {
     if (timeout_ms > 0) r.options.timeout_ms = timeout_ms;
     return r;
   }
-  auto Send(const run_request& r) { return self->request(batcher, caf::infinite, r); }
+  auto Send(const run_request& r, caf::duration at_most = caf::infinite) { return self->request(batcher, at_most, r); }
   template <class Handle>
   run_reply Answer(Handle&& handle) {
     run_reply reply;
@@ -413,6 +413,21 @@ BOOST_AUTO_TEST_CASE(edge_8_whoever_waits_hears_of_the_end) {
     const run_reply reply = s.Answer(*handle);
     BOOST_TEST(absl::IsUnavailable(reply.status), reply.status);
     BOOST_TEST(Says(reply.status, "the batcher has ended"), reply.status);
+  }
+}
+
+// Killed, without a last word: those who wait, and those who ask afterwards, hear of it.
+BOOST_AUTO_TEST_CASE(a_batcher_that_dies_leaves_nobody_waiting) {
+  const caf::duration minute(60s);
+  Held s;
+  auto runs = s.Send(Served::Asked(Rows({1, 2})), minute), waits = s.Send(Served::Asked(Rows({3, 4})), minute);
+  s.self->send_exit(s.batcher, caf::exit_reason::kill);
+  s.self->wait_for(s.batcher);
+  auto late = s.Send(Served::Asked(Rows({5, 6})), minute);
+  for (auto* handle : {&runs, &waits, &late}) {
+    const absl::Status status = s.Answer(*handle).status;
+    BOOST_TEST(!status.ok());
+    BOOST_TEST(!Says(status, "timeout"), status);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <mutex>
 #include <thread>
@@ -51,6 +52,7 @@ struct Port {
         [this](std::unique_ptr<Link> link) {
           size_t taken = 0;
           (void)link->Write("x", 1, &taken);
+          link->socket()->greeted = greeted;
           std::lock_guard<std::mutex> lock(mu);
           passed.push_back(std::move(link));
         },
@@ -64,6 +66,7 @@ struct Port {
   }
   HostPort Address() const { return {"127.0.0.1", port}; }
   const uint16_t port;
+  bool greeted = false;  // all of them at once, when they pass
   std::mutex mu;
   std::vector<std::unique_ptr<Link>> passed;
   std::unique_ptr<Gate> gate;  // the first to go
@@ -71,6 +74,7 @@ struct Port {
 
 std::shared_ptr<TlsContext> Tls(const TlsOptions& o) { return TlsContext::Make(o).value(); }
 std::shared_ptr<TlsContext> NoTls() { return nullptr; }
+std::string CodeOf(const absl::Status& s) { return absl::StatusCodeToString(s.code()); }
 size_t Open(const std::vector<std::unique_ptr<Client>>& clients) {
   return static_cast<size_t>(std::count_if(clients.begin(), clients.end(), [](const auto& c) { return !c->Ended(); }));
 }
@@ -80,17 +84,77 @@ BOOST_AUTO_TEST_SUITE(gate)
 BOOST_AUTO_TEST_CASE(edge_1_the_oldest_of_many_that_are_silent_makes_room) {
   const TestCa ca;
   const auto tls = Tls(ca.Issue("node"));
-  Port port(tls, {.most = 4, .patience = 60s});
+  Port port(tls, {.most = 4, .patience = 20s});
   std::vector<std::unique_ptr<Client>> silent;
-  for (int i = 0; i < 50; ++i) silent.push_back(std::make_unique<Client>(port.port));
+  for (int i = 0; i < 12; ++i) silent.push_back(std::make_unique<Client>(port.port));
   BOOST_TEST(Await([&] { return Open(silent) == 4; }));
   BOOST_TEST(silent[0]->Ended());
-  BOOST_TEST(!silent[49]->Ended());
+  BOOST_TEST(!silent[11]->Ended());
   // They keep nobody out.
   const auto reached = Probe(port.Address(), 20s, nullptr, tls);
   BOOST_TEST(reached.ok(), reached.status());
   BOOST_TEST(Await([&] { return port.Passed() == 1; }));
   BOOST_TEST(Open(silent) == 3);
+}
+
+BOOST_AUTO_TEST_CASE(edge_6_while_all_have_just_come_the_next_one_waits) {
+  const TestCa ca;
+  const auto tls = Tls(ca.Issue("node"));
+  Port port(tls, {.most = 4, .patience = 1h});
+  std::vector<std::unique_ptr<Client>> silent;
+  for (int i = 0; i < 4; ++i) silent.push_back(std::make_unique<Client>(port.port));
+  BOOST_TEST(CodeOf(Probe(port.Address(), 300ms, nullptr, tls).status()) == "UNAVAILABLE");
+  BOOST_TEST(Open(silent) == 4);
+  // One of them goes by itself.
+  silent.pop_back();
+  const auto reached = Probe(port.Address(), 60s, nullptr, tls);
+  BOOST_TEST(reached.ok(), reached.status());
+  BOOST_TEST(Open(silent) == 3);
+}
+
+// More than have a place, all in the handshake together.
+BOOST_AUTO_TEST_CASE(edge_6_many_who_shake_hands_at_once_all_get_in) {
+  const TestCa ca;
+  const auto tls = Tls(ca.Issue("node"));
+  Port port(tls, {.most = 16, .patience = 1h});
+  port.greeted = true;
+  std::atomic<int> in{0};
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 300; ++i) {
+    callers.emplace_back([&] { in += Probe(port.Address(), 120s, nullptr, tls).ok() ? 1 : 0; });
+  }
+  for (std::thread& t : callers) t.join();
+  BOOST_TEST(in == 300);
+}
+
+// More than have a place pass, and say after a while who they are.
+BOOST_AUTO_TEST_CASE(edge_6_many_who_pass_at_once_all_stay) {
+  Port port(NoTls(), {.most = 16, .patience = 1h});
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int i = 0; i < 300; ++i) clients.push_back(std::make_unique<Client>(port.port));
+  size_t greeted = 0;
+  BOOST_TEST(Await([&] {
+    // Of those who have passed since the last time; they cannot be more than have a place.
+    std::lock_guard<std::mutex> lock(port.mu);
+    BOOST_TEST(port.passed.size() <= greeted + 16);
+    for (; greeted < port.passed.size(); ++greeted) port.passed[greeted]->socket()->greeted = true;
+    return greeted == 300;
+  }));
+  BOOST_TEST(Open(clients) == 300);
+}
+
+// As many as fill the places many times over, with certificates and without.
+BOOST_AUTO_TEST_CASE(who_is_silent_keeps_nobody_out_within_the_patience) {
+  const TestCa ca;
+  const Gate::Bounds bounds;
+  const std::pair<std::shared_ptr<TlsContext>, int> cases[] = {{Tls(ca.Issue("node")), 1000}, {NoTls(), 500}};
+  for (const auto& [tls, count] : cases) {
+    Port port(tls, bounds);
+    std::vector<std::unique_ptr<Client>> silent;
+    for (int i = 0; i < count; ++i) silent.push_back(std::make_unique<Client>(port.port));
+    const auto reached = Probe(port.Address(), bounds.patience, nullptr, tls);
+    BOOST_TEST(reached.ok(), reached.status());
+  }
 }
 
 BOOST_AUTO_TEST_CASE(edges_2_and_4_who_says_who_it_is_stays) {
@@ -176,23 +240,13 @@ BOOST_AUTO_TEST_CASE(a_closed_gate_leaves_its_port) {
   BOOST_TEST(Gate::Open("127.0.0.1", number, nullptr, [](auto) {}).ok());
 }
 
-// Both directions at once, more than any buffer holds, and both ends by their own hands.
-BOOST_AUTO_TEST_CASE(a_link_carries_what_is_written) {
-  const TestCa ca;
-  const auto tls = Tls(ca.Issue("node"));
-  Port port(tls, Gate::Bounds());
-  auto reached = Probe(port.Address(), 20s, nullptr, tls);
-  BOOST_REQUIRE_MESSAGE(reached.ok(), reached.status());
-  BOOST_REQUIRE(Await([&] { return port.Passed() == 1; }));
-  port.passed[0]->socket()->greeted = true;
-  Link* const ends[] = {reached->link->get(), port.passed[0].get()};
+// Both directions at once, more than any buffer holds.
+void ExpectCarried(Link* a, Link* b) {
+  Link* const ends[] = {a, b};
   std::vector<char> sent(30 << 20), in[2];
   for (size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<char>(i * 2654435761u >> 13);
-  char first = 0;
-  size_t got = 0;
-  BOOST_REQUIRE((ends[0]->Read(&first, 1, &got) == Link::Result::kOk && first == 'x'));
   size_t out[2] = {0, 0};
-  for (const auto end = std::chrono::steady_clock::now() + 60s; std::chrono::steady_clock::now() < end;) {
+  for (const auto end = std::chrono::steady_clock::now() + 120s; std::chrono::steady_clock::now() < end;) {
     for (size_t e = 0; e < 2; ++e) {
       size_t n = 0;
       const size_t some = std::min<size_t>(sent.size() - out[e], 1 << 20);
@@ -206,9 +260,25 @@ BOOST_AUTO_TEST_CASE(a_link_carries_what_is_written) {
   }
   BOOST_TEST((in[0] == sent));
   BOOST_TEST((in[1] == sent));
-  ends[0]->Finish();
+}
+
+// The last one also by its own hands: both ends learn of the end.
+BOOST_AUTO_TEST_CASE(a_link_carries_what_is_written) {
+  const TestCa ca;
+  const auto tls = Tls(ca.Issue("node"));
+  Port port(tls, Gate::Bounds());
+  port.greeted = true;
+  auto reached = Probe(port.Address(), 20s, nullptr, tls);
+  BOOST_REQUIRE_MESSAGE(reached.ok(), reached.status());
+  BOOST_REQUIRE(Await([&] { return port.Passed() == 1; }));
+  Link* const here = reached->link->get();
+  Link* const there = port.passed[0].get();
   char byte = 0;
-  BOOST_TEST(Await([&] { return ends[1]->Read(&byte, 1, &got) == Link::Result::kEnd; }));
+  size_t got = 0;
+  BOOST_REQUIRE((here->Read(&byte, 1, &got) == Link::Result::kOk && byte == 'x'));
+  ExpectCarried(here, there);
+  here->Finish();
+  BOOST_TEST(Await([&] { return there->Read(&byte, 1, &got) == Link::Result::kEnd; }));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -4,6 +4,7 @@
 #include <boost/test/unit_test.hpp>
 #include <caf/io/all.hpp>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
@@ -14,6 +15,7 @@
 #include "troupe/open_cast.h"
 #include "troupe/play.h"
 #include "troupe/serving.h"
+#include "troupe/tls.h"
 
 namespace troupe::play {
 namespace {
@@ -142,6 +144,13 @@ struct Client {
   std::unique_ptr<Session> session;
 };
 
+// A variable of the environment, while the object is there.
+struct Variable {
+  Variable(const char* name, const std::string& value) : name(name) { ::setenv(name, value.c_str(), 1); }
+  ~Variable() { ::unsetenv(name); }
+  const char* const name;
+};
+
 BOOST_AUTO_TEST_SUITE(play)
 
 BOOST_AUTO_TEST_CASE(programs_start_in_order_are_wired_and_end) {
@@ -256,6 +265,75 @@ BOOST_AUTO_TEST_CASE(a_model_is_served_to_actors_of_other_processes) {
   const run_reply y = ask({1, 2});
   BOOST_REQUIRE(y.status.ok());
   BOOST_TEST(y.outputs.at(0).data<float>()[1] == 6);
+  BOOST_TEST(s.play->Stop(10s).ok());
+}
+
+// The batcher's process ends with it, and is started again.
+BOOST_AUTO_TEST_CASE(a_batcher_that_dies_leaves_nobody_waiting_and_comes_back) {
+  Stage s;
+  BOOST_REQUIRE(s.Start(StrCat("batcher model\n  graph: affine.pbtxt\n  feeds: x\n  fetches: y\n  folder: ", s.path,
+                               "\n  threads: 1\n  max_batch: 2\n  max_delay: 60m\n  back_off: 1ms 1ms\n"))
+                    .ok());
+  s.AwaitReady();
+  const auto request = [](int64_t rows) {
+    run_request r;
+    r.feeds = {{"x", Tensor::Of<float>(std::vector<float>(static_cast<size_t>(rows), 1), TensorShape({rows}))}};
+    r.fetches = {"y"};
+    return r;
+  };
+  // Hears of the answer, UNKNOWN where there is only an error of CAF's, which is `why`.
+  const auto ask = [&](Asker* asker, const caf::actor& model, int64_t rows, bool kill, std::string* why) {
+    absl::Status status = absl::UnknownError("nothing was heard");
+    caf::scoped_actor self(asker->system);
+    auto asked = self->request(model, 60s, request(rows));
+    if (kill) caf::anon_send_exit(model, caf::exit_reason::kill);
+    asked.receive([&](const run_reply& r) { status = r.status; },
+                  [&](const caf::error& e) { *why = asker->system.render(e); });
+    return status;
+  };
+  std::string why;
+  {
+    Asker asker;
+    const caf::actor model = asker.At(s.Part("model").address);
+    BOOST_TEST(ask(&asker, model, 2, false, &why).ok(), why);
+    // This one would wait for another row.
+    BOOST_TEST(!ask(&asker, model, 1, true, &why).ok());
+    BOOST_TEST(why.find("timeout") == std::string::npos, why);
+  }
+  BOOST_TEST(Await([&] { return s.Part("model").process.incarnation == 2 && s.Part("model").ready; }), s.heard());
+  BOOST_TEST(s.heard().find("ABORTED: the batcher has ended") != std::string::npos, s.heard());
+  Asker again;
+  BOOST_TEST(ask(&again, again.At(s.Part("model").address), 2, false, &why).ok(), why);
+  BOOST_TEST(s.play->Stop(10s).ok());
+}
+
+// Ports of actors are plain: whoever answers there could write to the server's.
+BOOST_AUTO_TEST_CASE(a_server_with_tls_calls_no_actor_of_another_process) {
+  Stage s;
+  const std::string folder = s.path + "/tls";
+  const absl::Status made = MakeClusterCertificate(folder);
+  if (absl::IsUnimplemented(made)) return;
+  BOOST_REQUIRE_MESSAGE(made.ok(), made);
+  const Variable certificate("TROUPE_TLS_CERTIFICATE", folder + "/node.crt"),
+      key("TROUPE_TLS_KEY", folder + "/node.key"), ca("TROUPE_TLS_CA_FILE", folder + "/ca.crt");
+  const std::string server = "server lab\n  threads: 1\n  most_restarts: 0\n";
+  const std::string twice = "actor twice\n  factory: multiplier\n  with: by=2\n";
+  for (const auto& [name, peer] : {std::pair("double", "forward double\n  in: lab\n  to: twice\n"),
+                                   std::pair("twice", "actor agent\n  factory: agent\n  uses: twice\n  in: lab\n")}) {
+    const absl::Status started = s.Start(server + twice + peer);
+    BOOST_REQUIRE_MESSAGE(started.ok(), started);
+    BOOST_TEST(s.End().starts_with("lab:0 exited with status 1"), s.heard());
+    const std::string why = StrCat("FAILED_PRECONDITION: lab:0: its connections are encrypted, and '", name,
+                                   "' has a plain port: a server with TLS calls no actor of another process");
+    BOOST_TEST(Await([&] { return s.heard().find(why) != std::string::npos; }), s.heard());
+    s.play = nullptr;
+  }
+  // What it can do with TLS, it does.
+  const absl::Status started = s.Start(server + "actor thrice\n  factory: multiplier\n  with: by=3\n  in: lab\n");
+  BOOST_REQUIRE_MESSAGE(started.ok(), started);
+  s.AwaitReady();
+  Client client("troupe://" + s.Part("lab:0").address, "thrice");
+  BOOST_TEST(client.Answers(5, 15));
   BOOST_TEST(s.play->Stop(10s).ok());
 }
 

@@ -223,23 +223,26 @@ void Gather(ContainerActor* self, int64_t id, const snapshot_resources& m) {
   };
   for (size_t i = 0; i < entries.size(); ++i) {
     const ResourceContainers::Entry& e = entries[i];
-    SaveResource(*e.object, [gathered, one_less, i, keep = e](absl::StatusOr<ResourceState> state) {
+    SaveResource(*e.object, [gathered, one_less, i, container = e.container, name = e.name,
+                             keep = e.object](absl::StatusOr<ResourceState> state) mutable {
       {
         std::lock_guard<std::mutex> lock(gathered->mu);
         absl::Status taken = Guarded("taking the state of a resource", [&]() -> absl::Status {
           if (!state.ok()) {
             return Annotate(state.status(),
-                            StrCat("resource '", keep.name, "' of container '", keep.container, "' cannot be saved"));
+                            StrCat("resource '", name, "' of container '", container, "' cannot be saved"));
           }
-          gathered->snapshot.entries[i] = {keep.container, keep.name, std::move(state->kind),
-                                           std::move(state->tensors)};
+          gathered->snapshot.entries[i] = {container, name, std::move(state->kind), std::move(state->tensors)};
           return absl::OkStatus();
         });
         if (gathered->snapshot.status.ok()) gathered->snapshot.status = std::move(taken);
       }
+      // Whoever has the answer may clear the container, and the resources end with it: not here.
+      keep = nullptr;
       one_less(false);
     });
   }
+  entries.clear();
   if (one_less(true)) ResourcesGathered(self, id);
 }
 

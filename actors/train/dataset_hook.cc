@@ -45,6 +45,8 @@ class DatasetHook::Endings {
 namespace {
 
 using Endings = std::shared_ptr<DatasetHook::Endings>;
+// This thread tells a position, and has a share of its iteration: it must not wait for the end.
+thread_local bool telling = false;
 constexpr char kKind[] = "data set position";
 constexpr char kIteratorKind[] = "iterator kind";  // the key of the kind of the iterator's state
 
@@ -121,7 +123,9 @@ class Iteration {
           const std::lock_guard lock(asked_mu_);
           visit = asked_.front();
         }
+        telling = true;
         visit(state);
+        telling = false;
         {
           const std::lock_guard lock(asked_mu_);
           asked_.pop_front();
@@ -153,7 +157,7 @@ class Place : public Resource {
   ~Place() override {
     const Endings endings = iteration_->Over();
     if (endings == nullptr) return;
-    if (!InsideActor()) {
+    if (!InsideActor() && !telling) {
       iteration_ = nullptr;
       // A thread that saves may have it still.
       endings->WaitUntilNone();

@@ -170,20 +170,34 @@ std::vector<std::pair<std::string, double>> Passes(const Shape& shape, int n) {
   return taken;
 }
 
+// The least of each pass: what else the machine does takes its caches away now and then.
+void KeepLeast(const std::vector<std::pair<std::string, double>>& taken,
+               std::vector<std::pair<std::string, double>>* least) {
+  if (least->empty()) *least = taken;
+  for (size_t i = 0; i < taken.size(); ++i) (*least)[i].second = std::min((*least)[i].second, taken[i].second);
+}
+
 BOOST_AUTO_TEST_SUITE(linear)
 
 // A quadratic pass takes 64 times as long for 8 times the size. 24 leaves room for caches and for
 // others on the machine; times below 60 ms say nothing.
 BOOST_AUTO_TEST_CASE(passes_are_linear_in_fan_in_and_fan_out) {
   for (const Shape& shape : kShapes) {
-    const auto small = Passes(shape, 4000), large = Passes(shape, 32000);
+    std::vector<std::pair<std::string, double>> small, large;
+    const auto ratio = [&](size_t i) { return large[i].second / std::max(small[i].second, 60e-3 / 24); };
+    bool linear = false;
+    for (int readings = 0; readings < 3 && !linear; ++readings) {
+      KeepLeast(Passes(shape, 4000), &small);
+      KeepLeast(Passes(shape, 32000), &large);
+      BOOST_REQUIRE(small.size() == large.size());
+      linear = true;
+      for (size_t i = 0; i < large.size(); ++i) linear &= ratio(i) < 24;
+    }
     std::string report;
     for (size_t i = 0; i < large.size(); ++i) {
       StrAppend(&report, large[i].first, " ", static_cast<int>(large[i].second * 1e3), " ms, ");
-      if (i >= small.size()) break;
-      const double ratio = large[i].second / std::max(small[i].second, 60e-3 / 24);
-      BOOST_TEST(ratio < 24, shape.what << ": " << large[i].first << " took " << small[i].second << " s, then "
-                                        << large[i].second << " s");
+      BOOST_TEST(ratio(i) < 24, shape.what << ": " << large[i].first << " took " << small[i].second << " s, then "
+                                           << large[i].second << " s");
     }
     BOOST_TEST_MESSAGE(shape.what << ": " << report);
   }

@@ -27,9 +27,9 @@ caf::behavior Multiplier(caf::event_based_actor* self, float by) {
           }};
 }
 
-// Hands calls on to the actor that it uses.
-caf::behavior Agent(caf::event_based_actor* self) {
-  const auto other = std::make_shared<caf::actor>();
+// Hands calls on to the actor that it uses. (`other` is an argument since CAF's header binds a
+// reference to nothing for a function without arguments, which UBSan refuses.)
+caf::behavior Agent(caf::event_based_actor* self, const std::shared_ptr<caf::actor>& other) {
   return {[=](const part_up& up) { *other = up.actor; }, [=](const part_down&) { *other = nullptr; },
           [=](const actor_call& call) -> caf::result<actor_answer> {
             if (!*other) return actor_answer{absl::UnavailableError("the other is not there"), {}};
@@ -46,7 +46,8 @@ const auto registered = [] {
   absl::Status status = RegisterRole("multiplier", [](const RoleContext& context) {
     return context.system.spawn(Multiplier, std::stof(context.with.at("by")));
   });
-  status.Update(RegisterRole("agent", [](const RoleContext& context) { return context.system.spawn(Agent); }));
+  status.Update(RegisterRole(
+      "agent", [](const RoleContext& context) { return context.system.spawn(Agent, std::make_shared<caf::actor>()); }));
   return status;
 }();
 

@@ -205,7 +205,9 @@ struct Nodes {
     BOOST_REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
     called_socket = std::make_shared<Socket>(ends[0]);
     caller_socket = std::make_shared<Socket>(ends[1]);
-    echo = called.spawn([]() -> caf::behavior { return {[](const std::string& s) { return s; }}; });
+    // With an argument: CAF's header binds a reference to nothing where there is none.
+    echo = called.spawn(
+        [](caf::event_based_actor*, int) -> caf::behavior { return {[](const std::string& s) { return s; }}; }, 0);
   }
   ~Nodes() { caf::anon_send_exit(echo, caf::exit_reason::user_shutdown); }
   // Who is there, or nobody when it has not said so in time.

@@ -331,6 +331,19 @@ std::vector<const KernelDef*> KernelRegistry::List(std::string_view op) const {
 }
 
 struct KernelFinder::Impl {
+  // The kernels of an op that may be taken, so that the first one which fits is Best's: those for
+  // the device's type first, and of these the highest priority first.
+  static std::vector<const KernelDef*> Candidates(const std::string& op, const std::string& device_type) {
+    std::vector<const KernelDef*> list = KernelRegistry::Global().List(op);
+    std::erase_if(list,
+                  [&](const KernelDef* k) { return k->device_type != device_type && k->device_type != kAnyDevice; });
+    std::stable_sort(list.begin(), list.end(), [&](const KernelDef* a, const KernelDef* b) {
+      const bool of_type = a->device_type == device_type;
+      return of_type != (b->device_type == device_type) ? of_type : a->priority > b->priority;
+    });
+    return list;
+  }
+
   std::string device_type;
   // By op. An op's definition lives as long as the graphs that have it.
   HashMap<const OpDef*, std::vector<const KernelDef*>> of_op;
@@ -344,8 +357,12 @@ const std::string& KernelFinder::device_type() const { return impl_->device_type
 
 const KernelDef* KernelFinder::Find(const Node& node) {
   const auto [it, is_new] = impl_->of_op.try_emplace(&node.op());
-  if (is_new) it->second = KernelRegistry::Global().List(node.op().name);
-  return Best(it->second, impl_->device_type, node);
+  if (is_new) it->second = Impl::Candidates(node.op().name, impl_->device_type);
+  const std::string_view label = LabelOf(node);
+  for (const KernelDef* const k : it->second) {
+    if (k->label == label && Fits(*k, node)) return k;
+  }
+  return nullptr;
 }
 
 namespace {

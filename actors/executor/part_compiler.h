@@ -85,8 +85,9 @@ class PartCompiler {
   std::vector<Node*> order_;
   std::vector<uint32_t> number_;  // by node id
   std::vector<const Edge*> out_;
-  std::vector<bool> back_;      // by number: a Merge that a NextIteration leads back to
-  std::vector<bool> left_out_;  // by number: a constant that is not run
+  std::vector<uint32_t> with_state_;  // the numbers of nodes for which HasState holds
+  std::vector<bool> back_;            // by number: a Merge that a NextIteration leads back to
+  std::vector<bool> left_out_;        // by number: a constant that is not run
   static constexpr uint32_t kNobody = ~0u;
   std::vector<uint32_t> owner_;  // by number: whose the output is, as in CompiledPart::owners
   HashSet<uint32_t> loaned_arguments_;

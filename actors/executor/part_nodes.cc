@@ -45,6 +45,8 @@ absl::Status PartCompiler::PrepareNode(size_t i) {
   const auto enter = enter_frame_.find(n.id());
   c.frame = static_cast<uint16_t>(enter != enter_frame_.end() ? enter->second : frame_of_[n.id()]);
   c.dead_aware = n.IsSend();
+  // Here, where the node has come into the cache.
+  if (HasState(n)) with_state_.push_back(static_cast<uint32_t>(i));
   part_->max_outputs = std::max<uint32_t>(part_->max_outputs, c.num_outputs);
   if (n.IsEnter()) {
     auto constant = n.Attr<bool>("is_constant");
@@ -214,9 +216,9 @@ void PartCompiler::ConnectOutputs(size_t i) {
 
 void PartCompiler::FindSharedUpdates() {
   HashMap<const Node*, uint32_t> first;  // by variable: who changes it
-  for (uint32_t i = 0; i < order_.size(); ++i) {
+  for (const uint32_t i : with_state_) {
     const Node& n = *order_[i];
-    if (!part_->nodes[i].measured || !HasState(n)) continue;
+    if (!part_->nodes[i].measured) continue;
     for (int k = 0; k < n.num_inputs(); ++k) {
       const bool changes = IsRef(n.input_type(k)) || (n.input_type(k) == DType::kResource && n.num_outputs() == 0);
       const Node* const variable = changes ? VariableOf(n.input(k).node) : nullptr;

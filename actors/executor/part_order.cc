@@ -143,17 +143,16 @@ bool PartCompiler::HasState(const Node& n) {
 void PartCompiler::FindTurns() {
   if (part_->frames.size() == 1) return;
   std::vector<uint32_t> found;
-  for (size_t i = 0; i < order_.size(); ++i) {
-    const Node& n = *order_[i];
+  for (const uint32_t i : with_state_) {
     CompiledNode& c = part_->nodes[i];
-    const uint32_t f = frame_of_[n.id()];
+    const uint32_t f = frame_of_[order_[i]->id()];
     const bool runs = c.handling == Handling::kKernel || c.handling == Handling::kAsyncKernel;
-    if (f == 0 || !runs || c.flow != ControlFlow::kNone || !HasState(n)) continue;
+    if (f == 0 || !runs || c.flow != ControlFlow::kNone) continue;
     StaticFrame& frame = part_->frames[f];
     if (frame.in_turn.empty()) found.push_back(f);
     c.flow = kInTurn;
     c.index = static_cast<uint32_t>(frame.in_turn.size());
-    frame.in_turn.push_back(static_cast<uint32_t>(i));
+    frame.in_turn.push_back(i);
     ++part_->counts[i];
   }
   while (!found.empty()) {

@@ -275,10 +275,11 @@ caf::behavior WorkerBehavior(caf::stateful_actor<WorkerState>* self, std::shared
             if (worker->in_work()->End(*keeping) && remote != nullptr) remote->Forget(message->session);
             keeping = nullptr;
           }
-          message = nullptr;
           remote = nullptr;
           if (to) SendSurely(*system, to, [&] { return answer; });
           to = nullptr;
+          // The session need not wait until its graph is freed, node by node.
+          message = nullptr;
           answer = {};
           worker = nullptr;
           // Last: whoever waits for it may end the actor system next.

@@ -121,8 +121,10 @@ Node* Graph::NewNode(SharedProperties properties, uint32_t name_hash) {
 }
 
 Edge* Graph::NewEdge(Node* src, int src_output, Node* dst, int dst_input) {
-  src->out_edges_.reserve(src->out_edges_.size() + 1);  // grows by more than that
-  dst->in_edges_.reserve(dst->in_edges_.size() + 1);
+  for (EdgeList* list : {&src->out_edges_, &dst->in_edges_}) {
+    // Grows by more than that. A call of reserve for nothing is a quarter of this function's time.
+    if (list->size() == list->capacity()) list->reserve(list->size() + 1);
+  }
   Edge* e = free_edges_;
   if (e == nullptr) {
     e = &edge_store_.Add();

@@ -1,6 +1,9 @@
 // What is made of the files of TLS, without a connection: keys with a passphrase, and certificates
 // of several CAs with one name.
+#include <sys/resource.h>
+
 #include <boost/test/unit_test.hpp>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -96,6 +99,55 @@ BOOST_AUTO_TEST_CASE(clusters_whose_cas_have_one_name_are_told_apart) {
   TlsOptions foreign = a;
   foreign.ca_file = b.ca_file;
   BOOST_TEST(CodeOf(TlsContext::Make(foreign).status()) == "INVALID_ARGUMENT");
+}
+
+// In a folder where others may write, or which another link can take the place of, they could put a
+// key of their own there.
+BOOST_AUTO_TEST_CASE(a_certificate_is_made_where_nobody_else_can_replace_it) {
+  const TestCa folder;  // for its folder
+  const auto refused = [](const std::string& path, std::string_view why) {
+    const absl::Status s = MakeClusterCertificate(path);
+    BOOST_TEST((CodeOf(s) == "FAILED_PRECONDITION" && Has(s.message(), {why.data(), why.size()})), s);
+    BOOST_TEST(!fs::exists(path + "/node.key"));
+  };
+  const std::string open = folder.PathOf("open"), link = folder.PathOf("link"), own = folder.PathOf("a/b/own");
+  fs::create_directory(open);
+  fs::permissions(open, fs::perms::all);
+  refused(open, "any user may write there");
+  fs::permissions(open, fs::perms::all & ~fs::perms::others_write);
+  fs::create_directory_symlink(open, link);
+  refused(link, "it is a symbolic link");
+  refused(link + "/", "it is a symbolic link");
+  const absl::Status good = MakeClusterCertificate(own + "/");
+  BOOST_TEST(good.ok(), good);
+  BOOST_TEST((fs::status(own).permissions() == fs::perms::owner_all));
+  REQUIRE_OK(MakeClusterCertificate(open));
+}
+
+BOOST_AUTO_TEST_CASE(of_files_that_cannot_all_be_made_none_is) {
+  const TestCa folder;  // for its folder
+  const std::string path = folder.PathOf("half");
+  fs::create_directory(path);
+  // It leads nowhere: no file is there, and none can be made.
+  fs::create_symlink(path + "/nowhere", path + "/node.key");
+  const absl::Status there = MakeClusterCertificate(path);
+  BOOST_TEST((CodeOf(there) == "UNAVAILABLE" && Has(there.message(), "node.key: the file is there already")), there);
+  BOOST_TEST(!fs::exists(path + "/ca.crt"));
+  fs::remove(path + "/node.key");
+  // As on a full disk.
+  rlimit before{};
+  BOOST_REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  ::signal(SIGXFSZ, SIG_IGN);
+  for (const rlim_t most : {1, 100}) {
+    rlimit little = before;
+    little.rlim_cur = most;
+    BOOST_REQUIRE(::setrlimit(RLIMIT_FSIZE, &little) == 0);
+    const absl::Status full = MakeClusterCertificate(path);
+    BOOST_REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
+    BOOST_TEST((CodeOf(full) == "UNAVAILABLE" && Has(full.message(), "it cannot be written: File too large")), full);
+    BOOST_TEST(fs::is_empty(path));
+  }
+  REQUIRE_OK(MakeClusterCertificate(path));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,13 +1,18 @@
 // What is made of the files of TLS, without a connection: keys with a passphrase, and certificates
 // of several CAs with one name.
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <boost/test/unit_test.hpp>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <thread>
 
 #include "net/tls_context.h"
 #include "tests/common/check_ok.h"
@@ -17,6 +22,7 @@ namespace troupe {
 namespace {
 
 namespace fs = std::filesystem;
+using namespace std::chrono_literals;
 
 // A variable of the environment, while the object is there.
 class Variable {
@@ -122,6 +128,51 @@ BOOST_AUTO_TEST_CASE(a_certificate_is_made_where_nobody_else_can_replace_it) {
   BOOST_TEST(good.ok(), good);
   BOOST_TEST((fs::status(own).permissions() == fs::perms::owner_all));
   REQUIRE_OK(MakeClusterCertificate(open));
+}
+
+// While the object is there, who opens the file waits, as on a disk that does not answer.
+class Stuck {
+ public:
+  explicit Stuck(const std::string& path) : file_(::open(path.c_str(), O_RDWR | O_CLOEXEC)) {
+    ::signal(SIGIO, SIG_IGN);  // by which the system says that somebody waits
+    held_ = file_ >= 0 && ::fcntl(file_, F_SETLEASE, F_WRLCK) == 0;
+  }
+  ~Stuck() {
+    if (held_) ::fcntl(file_, F_SETLEASE, F_UNLCK);
+    ::close(file_);
+  }
+  bool held() const { return held_; }
+
+ private:
+  const int file_;
+  bool held_ = false;
+};
+
+// The thread of the port has all who are in a handshake.
+BOOST_AUTO_TEST_CASE(a_disk_that_does_not_answer_holds_up_no_connection) {
+  using Clock = std::chrono::steady_clock;
+  const TestCa ca;
+  const TlsOptions o = ca.Issue("node");
+  const auto tls = TlsContext::Make(o).value();
+  const auto accept = [&] {
+    int ends[2];
+    BOOST_REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+    ::close(ends[1]);
+    const auto begin = Clock::now();
+    BOOST_TEST(tls->Accept(std::make_shared<Socket>(ends[0])).ok());
+    return Clock::now() - begin;
+  };
+  std::this_thread::sleep_for(1100ms);  // they may be read again
+  auto stuck = std::make_optional<Stuck>(o.key);
+  if (!stuck->held()) return;  // a file system without leases
+  std::thread end([&] {
+    std::this_thread::sleep_for(3s);
+    stuck.reset();
+  });
+  auto all = Clock::duration(0);
+  for (int i = 0; i < 20; ++i) all += accept();
+  BOOST_TEST((all < 1s));
+  end.join();
 }
 
 BOOST_AUTO_TEST_CASE(of_files_that_cannot_all_be_made_none_is) {

@@ -73,16 +73,32 @@ Dial DialByNetwork(caf::actor_system& system, std::shared_ptr<Probes> probes, st
   };
 }
 
-absl::StatusOr<caf::actor> ConnectTo(caf::actor_system& system, const HostPort& address,
-                                     std::chrono::milliseconds at_most, const std::shared_ptr<TlsContext>& tls) {
+namespace {
+
+absl::StatusOr<caf::actor> ConnectBy(caf::actor_system& system, const std::shared_ptr<Probes>& probes,
+                                     const HostPort& address, std::chrono::milliseconds at_most) {
   NoLoggerAfter restore;
   at_most = Bounded(at_most);
-  const auto probes = Probes::With(tls);
   auto wait = std::make_shared<CallWait<absl::StatusOr<caf::actor>>>();
   DialByNetwork(system, probes, at_most)(address, [wait](absl::StatusOr<caf::actor> r) { wait->Set(std::move(r)); });
   absl::StatusOr<caf::actor> found = wait->Wait();
   probes->Close(at_most);
   return found;
+}
+
+}  // namespace
+
+absl::StatusOr<caf::actor> ConnectTo(caf::actor_system& system, const HostPort& address,
+                                     std::chrono::milliseconds at_most, const std::shared_ptr<TlsContext>& tls) {
+  return ConnectBy(system, Probes::With(tls), address, at_most);
+}
+
+absl::StatusOr<caf::actor> ConnectTo(caf::actor_system& system, const Reached& reached,
+                                     std::chrono::milliseconds at_most) {
+  const auto found = [reached](const HostPort&, std::chrono::milliseconds, const std::atomic<bool>*) {
+    return absl::StatusOr<Reached>(reached);
+  };
+  return ConnectBy(system, std::make_shared<Probes>(found), reached.at, at_most);
 }
 
 namespace {

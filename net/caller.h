@@ -21,6 +21,9 @@ Dial DialByNetwork(caf::actor_system& system, std::shared_ptr<Probes> probes, st
 // The same by a thread that may wait, in `at_most` (and a day) and the time of a look-up.
 absl::StatusOr<caf::actor> ConnectTo(caf::actor_system& system, const HostPort& address,
                                      std::chrono::milliseconds at_most, const std::shared_ptr<TlsContext>& tls);
+// The same on the connection of a probe, which nobody else takes.
+absl::StatusOr<caf::actor> ConnectTo(caf::actor_system& system, const Reached& reached,
+                                     std::chrono::milliseconds at_most);
 
 // CAF ends a connection on which nothing comes for a while, and sessions of clients with it: not
 // before the lease is over.

@@ -15,6 +15,9 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "net/tls_files.h"
 
@@ -59,28 +62,72 @@ Certificate Sign(const char* name, EVP_PKEY* key, X509* ca, EVP_PKEY* ca_key) {
   return made ? std::move(c) : nullptr;
 }
 
-// A new file, which only its owner may read.
-template <class Writes>
-absl::Status Write(const std::string& path, const Writes& writes) {
-  const int d = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (d < 0) return Unavailable(path, ": ", std::strerror(errno));
-  const std::unique_ptr<BIO, FreeBy<BIO_free>> to(::BIO_new_fd(d, BIO_CLOSE));
-  if (to == nullptr) {
-    ::close(d);
-    return ResourceExhausted(path, ": ", SslReason());
+// The folder of the files, as a descriptor: what is checked is what is written to.
+class Folder {
+ public:
+  // A new one is its owner's alone. FAILED_PRECONDITION where others could put a key or a CA of
+  // their own in place of these.
+  static absl::StatusOr<std::unique_ptr<Folder>> Open(std::string path) {
+    namespace fs = std::filesystem;
+    // Behind a '/' a link would be followed.
+    while (path.size() > 1 && path.back() == '/') path.pop_back();
+    std::error_code error;
+    if (const fs::path above = fs::path(path).parent_path(); !above.empty()) fs::create_directories(above, error);
+    if (error) return Unavailable(path, ": ", error.message());
+    if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return Unavailable(path, ": ", std::strerror(errno));
+    if (fs::is_symlink(path, error))
+      return FailedPrecondition(path, ": it is a symbolic link: name the folder itself, which no other can take ",
+                                "the place of");
+    const int d = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (d < 0) return Unavailable(path, ": ", std::strerror(errno));
+    auto folder = std::make_unique<Folder>(d, std::move(path));
+    struct stat seen {};
+    if (::fstat(d, &seen) != 0) return Unavailable(folder->path_, ": ", std::strerror(errno));
+    if ((seen.st_mode & S_IWOTH) != 0)
+      return FailedPrecondition(folder->path_, ": any user may write there, and put another key or CA in place of ",
+                                "these: take a folder of your own (chmod o-w)");
+    return folder;
   }
-  if (!writes(to.get()) || ::fsync(d) != 0) return Unavailable(path, ": it cannot be written: ", SslReason());
-  return absl::OkStatus();
-}
+  Folder(int descriptor, std::string path) : descriptor_(descriptor), path_(std::move(path)) {}
+  // All files, or none.
+  ~Folder() {
+    for (const char* const file : made_) ::unlinkat(descriptor_, file, 0);
+    ::close(descriptor_);
+  }
+  std::string PathOf(const char* file) const { return StrCat(path_, "/", file); }
+  bool Has(const char* file) const {
+    struct stat seen {};
+    return ::fstatat(descriptor_, file, &seen, AT_SYMLINK_NOFOLLOW) == 0;
+  }
+  // A new file, which only its owner may read.
+  template <class Writes>
+  absl::Status Write(const char* file, const Writes& writes) {
+    const int d = ::openat(descriptor_, file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (d < 0) return Unavailable(PathOf(file), ": ", std::strerror(errno));
+    made_.push_back(file);
+    const std::unique_ptr<BIO, FreeBy<BIO_free>> to(::BIO_new_fd(d, BIO_CLOSE));
+    if (to == nullptr) {
+      ::close(d);
+      return ResourceExhausted(PathOf(file), ": ", SslReason());
+    }
+    errno = 0;
+    if (writes(to.get()) && ::fsync(d) == 0) return absl::OkStatus();
+    return Unavailable(PathOf(file), ": it cannot be written: ", errno == 0 ? SslReason() : std::strerror(errno));
+  }
+  void Keep() { made_.clear(); }
+
+ private:
+  const int descriptor_;
+  const std::string path_;
+  std::vector<const char*> made_;
+};
 
 }  // namespace
 
-absl::Status MakeClusterCertificate(const std::string& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) return Unavailable(folder, ": ", error.message());
-  for (const char* const file : {"/ca.crt", "/node.crt", "/node.key"}) {
-    if (std::filesystem::exists(folder + file, error)) return Unavailable(folder, file, ": the file is there already");
+absl::Status MakeClusterCertificate(const std::string& path) {
+  TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Folder> folder, Folder::Open(path));
+  for (const char* const file : {"ca.crt", "node.crt", "node.key"}) {
+    if (folder->Has(file)) return Unavailable(folder->PathOf(file), ": the file is there already");
   }
   (void)::OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, nullptr);  // as OpenTls
   ::ERR_clear_error();
@@ -89,12 +136,14 @@ absl::Status MakeClusterCertificate(const std::string& folder) {
   const Certificate ca = Sign("Troupe cluster", ca_key.get(), nullptr, ca_key.get());
   const Certificate node = ca == nullptr ? nullptr : Sign("node", key.get(), ca.get(), ca_key.get());
   if (node == nullptr) return ResourceExhausted("OpenSSL makes no certificate: ", SslReason());
-  TROUPE_RETURN_IF_ERROR(Write(folder + "/ca.crt", [&](BIO* to) { return ::PEM_write_bio_X509(to, ca.get()) == 1; }));
-  TROUPE_RETURN_IF_ERROR(
-      Write(folder + "/node.crt", [&](BIO* to) { return ::PEM_write_bio_X509(to, node.get()) == 1; }));
-  return Write(folder + "/node.key", [&](BIO* to) {
+  const auto certificate = [](X509* c) { return [c](BIO* to) { return ::PEM_write_bio_X509(to, c) == 1; }; };
+  TROUPE_RETURN_IF_ERROR(folder->Write("ca.crt", certificate(ca.get())));
+  TROUPE_RETURN_IF_ERROR(folder->Write("node.crt", certificate(node.get())));
+  TROUPE_RETURN_IF_ERROR(folder->Write("node.key", [&](BIO* to) {
     return ::PEM_write_bio_PKCS8PrivateKey(to, key.get(), nullptr, nullptr, 0, nullptr, nullptr) == 1;
-  });
+  }));
+  folder->Keep();
+  return absl::OkStatus();
 }
 
 }  // namespace troupe

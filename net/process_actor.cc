@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "actors/threads/aside.h"
+
 namespace troupe {
 namespace {
 
@@ -12,7 +14,11 @@ class Watcher {
  public:
   Watcher(caf::event_based_actor* self, const ProcessSupervisorOptions& options,
           std::shared_ptr<ProcessLauncher> launcher, ProcessesOver over)
-      : self_(self), group_(options), launcher_(std::move(launcher)), over_(std::move(over)) {}
+      : self_(self),
+        group_(options),
+        launcher_(std::move(launcher)),
+        over_(std::move(over)),
+        changed_(options.on_change) {}
 
   void On(const begin_processes&) { Do(group_.Begin(Now())); }
   void On(const process_launched& m) { Do(group_.Launched(m.process, m.incarnation, m.pid, Now())); }
@@ -48,6 +54,10 @@ class Watcher {
                     : launcher_->Signal(a.process, a.incarnation, a.signal);
     }
     if (group_.over() && over_) std::exchange(over_, nullptr)(group_.Status(Now()), group_.Stopped());
+    Arm();
+    if (changed_) CallUser("on_change", changed_);
+  }
+  void Arm() {
     const auto due = group_.NextLook();
     if (!due || *due >= armed_) return;
     armed_ = *due;
@@ -59,6 +69,7 @@ class Watcher {
   ProcessGroup group_;
   const std::shared_ptr<ProcessLauncher> launcher_;
   ProcessesOver over_;
+  const std::function<void()> changed_;
   Time armed_ = Time::max();  // when the timer is due
 };
 

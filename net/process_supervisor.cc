@@ -9,6 +9,7 @@
 
 #include "actors/messages/reply.h"
 #include "actors/threads/actor_thread.h"
+#include "actors/threads/aside.h"
 #include "net/caller.h"
 #include "net/process_actor.h"
 
@@ -123,8 +124,10 @@ absl::StatusOr<std::unique_ptr<ProcessSupervisor>> ProcessSupervisor::Start(cons
                                    heard->changed.notify_all();
                                  });
     // The launcher is there until the actor has been seen to end.
-    impl->actor->attach_functor([launcher = impl->launcher.get(), heard = impl->heard] {
+    impl->actor->attach_functor([launcher = impl->launcher.get(), heard = impl->heard, changed = options.on_change] {
       launcher->Close();
+      // Before the supervisor may go.
+      if (changed) CallUser("on_change", changed);
       std::lock_guard<std::mutex> lock(heard->mu);
       heard->died = true;
       heard->changed.notify_all();

@@ -328,7 +328,7 @@ absl::StatusOr<ServerStatus> AskServer(const HostPort& address, milliseconds at_
     NoLoggerAfter restore;
     const auto config = NodeConfig(ClientPolicy().lease);
     caf::actor_system system(*config);
-    TROUPE_ASSIGN_OR_RETURN(const caf::actor found, ConnectTo(system, answered.at, left(), tls));
+    TROUPE_ASSIGN_OR_RETURN(const caf::actor found, ConnectTo(system, answered, left()));
     TROUPE_ASSIGN_OR_RETURN(cluster_state state, Ask<cluster_state>(system, found, left(), get_cluster_state{}));
     return std::move(state.value);
   } catch (const std::exception& e) {

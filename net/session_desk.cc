@@ -4,7 +4,6 @@
 #include <caf/binary_deserializer.hpp>
 #include <functional>
 #include <optional>
-#include <set>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -177,14 +176,18 @@ class Desk {
   void On(const cancel_call& m) {
     calls_.Cancel(m.call);
     in_.Drop(m.call);
-    reading_.erase(m.call);
-    if (answering_.contains(m.call)) Over(m.call);
+    if (const auto it = reading_.find(m.call); it != reading_.end()) it->second.cancelled = true;
+    if (const auto it = answering_.find(m.call); it != answering_.end()) {
+      it->second.cancelled = true;
+      if (it->second.made) Over(m.call);
+    }
     Send(out_.Drop(m.call));
   }
   void On(const piece_taken& m) {
     calls_.Heard(Now());
     Send(out_.Taken(m.call));
-    if (answering_.contains(m.call) && answering_[m.call] && !out_.Has(m.call)) Over(m.call);
+    const auto it = answering_.find(m.call);
+    if (it != answering_.end() && it->second.made && !out_.Has(m.call)) Over(m.call);
   }
   void On(parcel_piece& m) {
     calls_.Heard(Now());
@@ -207,19 +210,21 @@ class Desk {
   }
   void On(parcel_read& m) {
     self_->send(client_, piece_taken{m.call});
-    if (reading_.erase(m.call) == 0) return;  // cancelled meanwhile
+    const auto read = reading_.extract(m.call);
+    if (!read || read.mapped().cancelled) return;
     if (!m.status.ok()) return Refuse(m.call, m.status);
     if (m.run) return On(*m.run);
     if (m.partial) On(*m.partial);
   }
   void On(parcel_made& m) {
     const auto it = answering_.find(m.call);
-    if (it == answering_.end()) return;  // cancelled meanwhile
+    if (it == answering_.end()) return;
+    if (it->second.cancelled) return Over(m.call);
     if (!m.status.ok()) {
       Over(m.call);
       return Refuse(m.call, m.status);
     }
-    it->second = true;
+    it->second.made = true;
     Send(out_.Send(m.call, parcel_piece::Kind::kAnswer, m.bytes));
   }
   void On(const client_beat&) {
@@ -275,7 +280,7 @@ class Desk {
     count_->store(static_cast<int64_t>(calls_.size()));
   }
   void AnswerInPieces(call_answer answer) {
-    answering_[answer.call] = false;
+    answering_[answer.call] = {};
     Aside([&system = self_->system(), me = caf::actor_cast<caf::actor>(self_),
            a = std::make_shared<call_answer>(std::move(answer))] {
       parcel_made made{a->call, {}, nullptr};
@@ -303,7 +308,7 @@ class Desk {
       m.graph = std::move(bytes);
       return On(m);
     }
-    reading_.insert(call);
+    reading_[call] = {};
     Aside([&system = self_->system(), me = caf::actor_cast<caf::actor>(self_), call, kind,
            bytes = std::make_shared<std::vector<char>>(std::move(bytes))] {
       parcel_read read;
@@ -368,9 +373,13 @@ class Desk {
   const std::shared_ptr<std::atomic<int64_t>> count_;
   ParcelsIn in_;
   ParcelsOut out_;
-  std::set<uint64_t> reading_;  // calls whose parcels are being read
-  // Calls whose answers travel in pieces, and whether there are any yet.
-  std::map<uint64_t, bool> answering_;
+  // Calls whose parcels are being read, and those whose answers travel in pieces, once they are
+  // `made`. A thread that is at a parcel goes on with it when the call is cancelled: until it is
+  // done, the call has its place.
+  struct Aloof {
+    bool cancelled = false, made = false;
+  };
+  std::map<uint64_t, Aloof> reading_, answering_;
   Time armed_ = Time::max();
 };
 

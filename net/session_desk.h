@@ -18,7 +18,10 @@
 //   open   (silence for the lease)             11 as 9                                                session_over; ended
 //   open   end_desk                            12 as 9                                                session_over; ended
 //
-// The last piece of a call is taken when the call has been read.
+// The last piece of a call is taken when the call has been read. A call that is cancelled while it
+// is read, or while its answer is made bytes, is one of those under way until that is done: the
+// threads that do so are never more than the calls that a client may have.
+//
 // An answer to a call that is not known any more is dropped. A call whose answer travels in pieces
 // is over when the last one was taken. A desk that ends, however it ends,
 // closes its session: steps are cancelled, and the state that is the session's own is dropped. A

@@ -2,7 +2,7 @@
 //
 // Everything of OpenSSL's is behind this header. Without OpenSSL there is no context.
 //
-// Thread rule: all methods are thread safe. Make, Accept and Connect read files.
+// Thread rule: thread safe. Make reads files; Accept and Connect wait for that for 100 ms at most.
 #ifndef TROUPE_NET_TLS_CONTEXT_H_
 #define TROUPE_NET_TLS_CONTEXT_H_
 

@@ -13,14 +13,18 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <condition_variable>
 #include <cstring>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include <spdlog/spdlog.h>
 
+#include "actors/threads/aside.h"
+#include "graph/core/guarded.h"
 #include "net/tls_context.h"
 #include "net/tls_files.h"
 
@@ -207,7 +211,9 @@ class TlsLink : public Link {
   std::unique_ptr<SSL, FreeBy<SSL_free>> ssl_;
 };
 
-class OpenSslContext : public TlsContext {
+// The files are read, and what is made of them, on a thread for it: a disk may be slow, and the
+// port has one thread.
+class OpenSslContext : public TlsContext, public std::enable_shared_from_this<OpenSslContext> {
  public:
   OpenSslContext(TlsOptions options, std::string passphrase, TlsFiles files, SslContext context, uint64_t most_records)
       : options_(std::move(options)),
@@ -224,6 +230,8 @@ class OpenSslContext : public TlsContext {
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   absl::StatusOr<std::unique_ptr<Link>> LinkOn(std::shared_ptr<Socket> socket, bool server) {
     auto link = std::make_unique<TlsLink>(std::move(socket), Current(), server, most_records_);
     if (!link->made()) return ResourceExhausted("OpenSSL: ", SslReason());
@@ -231,37 +239,66 @@ class OpenSslContext : public TlsContext {
   }
   SslContext Current() {
     constexpr std::chrono::seconds kRarest{1};
-    std::lock_guard<std::mutex> lock(mu_);
-    const auto now = std::chrono::steady_clock::now();
-    if (now < looked_ + kRarest) return context_;
-    looked_ = now;
-    absl::StatusOr<TlsFiles> files = ReadTlsFiles(options_, passphrase_);
-    absl::Status status = files.status();
-    if (files.ok()) {
-      if (*files == files_) return context_;
-      absl::StatusOr<SslContext> next = MakeSslContext(options_, *files);
-      status = next.status();
-      if (next.ok()) {
-        spdlog::info("the files of TLS have changed: {} is used from now on", options_.certificate);
-        context_ = *std::move(next);
-        files_ = *std::move(files);
-        complaint_.clear();
-      }
+    // Who comes first after a change has the new files already, unless the disk is slow.
+    constexpr std::chrono::milliseconds kPatience{100};
+    std::unique_lock<std::mutex> lock(mu_);
+    const auto now = Clock::now();
+    if (now >= looked_ + kRarest && !reading_) {
+      looked_ = now;
+      const absl::Status begun = Guarded("reading the files of TLS again", [&] {
+        reading_ = TryAside([me = shared_from_this()] { me->ReadAgain(); });
+        return reading_ ? absl::OkStatus() : ResourceExhausted("the system has no thread left");
+      });
+      if (!begun.ok()) Complain(begun);
+    } else if (now >= looked_ + kRarest) {
+      Complain(Unavailable("they are still being read"));
     }
-    // Perhaps they are being replaced just now, one after the other.
-    const std::string said = status.ok() ? "" : status.ToString();
-    if (said != complaint_ && !said.empty()) spdlog::warn("the files of TLS before are used on: {}", said);
-    complaint_ = said;
+    read_.wait_until(lock, looked_ + kPatience, [&] { return !reading_; });
     return context_;
+  }
+  void ReadAgain() {
+    absl::StatusOr<std::optional<Read>> read =
+        Guarded("reading the files of TLS again", [&] { return ReadIfChanged(); });
+    std::lock_guard<std::mutex> lock(mu_);
+    reading_ = false;
+    read_.notify_all();
+    if (!read.ok()) return Complain(read.status());
+    complaint_.clear();
+    if (!*read) return;
+    (void)Guarded("a note",
+                  [&] { spdlog::info("the files of TLS have changed: {} is used from now on", options_.certificate); });
+    context_ = std::move((*read)->context);
+    files_ = std::move((*read)->files);
+  }
+  struct Read {
+    TlsFiles files;
+    SslContext context;
+  };
+  // Nothing when they are as before.
+  absl::StatusOr<std::optional<Read>> ReadIfChanged() const {
+    TROUPE_ASSIGN_OR_RETURN(TlsFiles files, ReadTlsFiles(options_, passphrase_));
+    if (files == files_) return std::optional<Read>();
+    TROUPE_ASSIGN_OR_RETURN(SslContext context, MakeSslContext(options_, files));
+    return std::optional<Read>(Read{std::move(files), std::move(context)});
+  }
+  // Once. Perhaps they are being replaced just now, one after the other.
+  void Complain(const absl::Status& why) {
+    (void)Guarded("a warning", [&] {
+      std::string said = why.ToString();
+      if (said != complaint_) spdlog::warn("the files of TLS before are used on: {}", said);
+      complaint_ = std::move(said);
+    });
   }
 
   const TlsOptions options_;
   const std::string passphrase_;
   const uint64_t most_records_;
-  std::mutex mu_;
-  TlsFiles files_;
+  TlsFiles files_;  // of who reads
+  std::mutex mu_;   // guards:
   SslContext context_;
-  std::chrono::steady_clock::time_point looked_ = std::chrono::steady_clock::now();
+  Clock::time_point looked_ = Clock::now();
+  bool reading_ = false;
+  std::condition_variable read_;
   std::string complaint_;
 };
 

@@ -137,8 +137,12 @@ void Batcher::Take(const run_request& asked) {
 }
 
 absl::Status Batcher::Read(const run_request& asked, Request* request) const {
-  if (!asked.targets.empty() || asked.options.cancellation != nullptr || asked.options.collect_stats)
+  const RunOptions& o = asked.options;
+  if (!asked.targets.empty() || o.cancellation != nullptr || o.collect_stats || o.partition_graphs)
     return InvalidArgument("a request to a batcher has neither targets nor a token nor metadata");
+  // A step has the rows of others, too.
+  if (o.check_numerics)
+    return InvalidArgument("a request to a batcher cannot have its numbers checked (check_numerics)");
   request->feeds.resize(options_.feeds.size());
   for (const auto& [name, value] : asked.feeds) {
     const size_t i = IndexOf(options_.feeds, name);

@@ -1,12 +1,75 @@
 #include "actors/call/named_actors.h"
 
+#include <mutex>
+#include <vector>
+
 #include "actors/runtime/runtime_impl.h"
+#include "actors/threads/no_memory.h"
+#include "graph/core/guarded.h"
+#include "kernels/device/same_entry.h"
 #include "troupe/open_cast.h"
 
 namespace troupe {
 namespace {
 
 constexpr char kContainer[] = "actors of the program";
+
+// A name is given, or taken away, on all devices before another one is.
+std::mutex& Naming() {
+  static std::mutex& naming = *new std::mutex;
+  return naming;
+}
+
+using Named = std::shared_ptr<NamedActor>;
+
+// Who has the name, by device; null: nobody.
+absl::StatusOr<std::vector<Named>> WhoHas(const Runtime::Impl& impl, const std::string& name) {
+  std::vector<Named> all;
+  for (const std::shared_ptr<Device>& device : impl.devices) {
+    const auto found = device->containers()->LookUp<NamedActor>(kContainer, name);
+    if (!found.ok() && !absl::IsNotFound(found.status()))
+      return InvalidArgument("on ", device->name(), " '", name, "' of container '", kContainer, "' is no actor");
+    all.push_back(found.ok() ? *found : nullptr);
+  }
+  return all;
+}
+
+// From `now` back to those before, on the first devices.
+void PutBack(const Runtime::Impl& impl, const std::string& name, const std::vector<Named>& before, size_t devices,
+             const Resource* now) {
+  for (size_t i = 0; i < devices; ++i) {
+    ResourceContainers* const containers = impl.devices[i]->containers();
+    UntilMemoryAllows([&] { (void)ReplaceIfSame(containers, kContainer, name, now, before[i]); });
+  }
+}
+
+// On all devices or, after an error, on none.
+absl::Status PutEverywhere(const Runtime::Impl& impl, const std::string& name, const caf::actor& actor) {
+  const std::lock_guard lock(Naming());
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<Named> before, WhoHas(impl, name));
+  const std::vector<ResourceContainers::Entry> now = {
+      {kContainer, name, std::make_shared<NamedActor>(impl.system, name, actor)}};
+  for (size_t i = 0; i < impl.devices.size(); ++i) {
+    const absl::Status put = Guarded("naming an actor", [&] { return impl.devices[i]->containers()->Put(now, {}); });
+    if (put.ok()) continue;
+    PutBack(impl, name, before, i + 1, now[0].object.get());
+    return put;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TakeAway(const Runtime::Impl& impl, const std::string& name) {
+  const std::lock_guard lock(Naming());
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<Named> before, WhoHas(impl, name));
+  bool any = false;
+  for (size_t i = 0; i < impl.devices.size(); ++i) {
+    if (before[i] == nullptr) continue;
+    any = true;
+    ResourceContainers* const containers = impl.devices[i]->containers();
+    UntilMemoryAllows([&] { (void)DeleteIfSame(containers, kContainer, name, before[i].get()); });
+  }
+  return any ? absl::OkStatus() : NotFound("no actor has the name '", name, "'");
+}
 
 }  // namespace
 
@@ -26,17 +89,11 @@ absl::Status NameActor(const Runtime& runtime, const std::string& name, const ca
     return InvalidArgument("actor '", name,
                            "' lives in another actor system of this process than the runtime; StartRuntimeIn starts a "
                            "runtime in the program's own");
-  const auto named = std::make_shared<NamedActor>(impl.system, name, actor);
-  for (const std::shared_ptr<Device>& device : impl.devices)
-    TROUPE_RETURN_IF_ERROR(device->containers()->Put({{kContainer, name, named}}, {}));
-  return absl::OkStatus();
+  return Guarded("naming an actor", [&] { return PutEverywhere(impl, name, actor); });
 }
 
 absl::Status UnnameActor(const Runtime& runtime, const std::string& name) {
-  absl::Status status;
-  for (const std::shared_ptr<Device>& device : runtime.impl()->devices)
-    status.Update(device->containers()->Delete(kContainer, name));
-  return absl::IsNotFound(status) ? NotFound("no actor has the name '", name, "'") : status;
+  return Guarded("taking an actor's name", [&] { return TakeAway(*runtime.impl(), name); });
 }
 
 }  // namespace troupe

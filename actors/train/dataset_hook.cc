@@ -1,15 +1,17 @@
 #include "troupe/train/dataset_hook.h"
 
 #include <condition_variable>
-#include <deque>
 #include <mutex>
+#include <new>
 #include <utility>
+#include <vector>
 
 #include "actors/threads/inside_actor.h"
 #include "actors/runtime/runtime_impl.h"
 #include "actors/session/session_impl.h"
 #include "actors/threads/aside.h"
 #include "graph/core/guarded.h"
+#include "kernels/device/droppable.h"
 #include "kernels/device/session_containers.h"
 #include "troupe/resource_container.h"
 #include "troupe/resource_state.h"
@@ -45,20 +47,14 @@ class DatasetHook::Endings {
 namespace {
 
 using Endings = std::shared_ptr<DatasetHook::Endings>;
-// This thread tells a position, and has a share of its iteration: it must not wait for the end.
-thread_local bool telling = false;
 constexpr char kKind[] = "data set position";
 constexpr char kIteratorKind[] = "iterator kind";  // the key of the kind of the iterator's state
 
-// An iterator, or before the hook asks for one, its position.
+// An iterator, or before the hook asks for one, its position. Thread rule: any thread.
 class Iteration {
  public:
   Iteration() = default;
   explicit Iteration(ResourceState position) : position_(std::move(position)) {}
-  ~Iteration() {
-    iterator_ = nullptr;
-    if (ending_) endings_->End();
-  }
 
   absl::StatusOr<bool> Next(const Dataset& data, const Endings& endings, Element* element) {
     const std::lock_guard lock(mu_);
@@ -74,108 +70,134 @@ class Iteration {
     {
       const std::lock_guard lock(iteration->asked_mu_);
       iteration->asked_.push_back(visit);
-      if (iteration->asked_.size() > 1) return;
+      if (std::exchange(iteration->saving_, true)) return;
     }
-    RunAside(true, [iteration] { iteration->SaveForAll(); });
+    try {
+      RunAside(true, [iteration] { iteration->SaveForAll(); });
+    } catch (const std::bad_alloc&) {
+      const absl::StatusOr<ResourceState> none = ThrownStatus("saving the position in a data set");
+      for (Visitors all; iteration->TakeAsked(&all);) Tell(&all, none);
+    }
   }
-  // The iterator is over, and ends when the last share of this does. Whoever has the result waits
-  // for that; null: it never began.
-  Endings Over() noexcept {
-    const std::lock_guard lock(mu_);
-    if (iterator_ == nullptr) return nullptr;
-    ending_ = true;
+  // From now on no element is taken. True, for one caller, when there is an iterator: who gets that
+  // has it ended by End.
+  bool GoOver() noexcept {
+    const std::lock_guard lock(over_mu_);
+    if (std::exchange(over_, true) || endings_ == nullptr) return false;
     endings_->Begin();
-    return endings_;
+    return true;
+  }
+  bool over() const {
+    const std::lock_guard lock(over_mu_);
+    return over_;
+  }
+  // Waits for functions of the data set.
+  void End() noexcept {
+    {
+      const std::lock_guard lock(mu_);
+      ended_ = iterator_ != nullptr;
+      // For those who asked before.
+      if (ended_ && IsSaving())
+        ended_ = !Guarded("saving the last position", [&] { position_ = iterator_->Save(); }).ok();
+      iterator_ = nullptr;
+    }
+    endings_->End();
   }
 
  private:
+  using Visitors = std::vector<Resource::StateVisitor>;
+
   absl::Status StartLocked(const Dataset& data, const Endings& endings) {
     if (iterator_ != nullptr) return absl::OkStatus();
     // A function of the data set is not called by the iterator before this one any more.
     endings->WaitUntilNone();
-    endings_ = endings;
+    {
+      const std::lock_guard lock(over_mu_);
+      if (over_) return Gone();
+      endings_ = endings;
+    }
     auto made = position_.kind.empty() ? data.Iterate() : data.Iterate(position_);
     if (!made.ok()) return made.status();
     iterator_ = *std::move(made);
     position_ = {};
     return absl::OkStatus();
   }
+  static absl::Status Gone() {
+    return absl::AbortedError("the session was closed, or got another position in the data set");
+  }
   absl::StatusOr<ResourceState> State() {
     const std::lock_guard lock(mu_);
+    if (ended_) return Gone();
     const ResourceState at = iterator_ != nullptr ? iterator_->Save() : position_;
     ResourceState state{kKind, at.tensors};
     state.tensors.emplace_back(kIteratorKind, Tensor::Scalar(at.kind));
     return state;
   }
+  bool IsSaving() {
+    const std::lock_guard lock(asked_mu_);
+    return saving_;
+  }
+  // Those who have asked; without any, false, and nobody is at it any more.
+  bool TakeAsked(Visitors* all) {
+    const std::lock_guard lock(asked_mu_);
+    all->swap(asked_);
+    saving_ = !all->empty();
+    return saving_;
+  }
+  // What a visitor throws is its own matter, and the others are told.
+  static void Tell(Visitors* all, const absl::StatusOr<ResourceState>& state) {
+    for (Resource::StateVisitor& visit : *all) {
+      (void)Guarded("telling the position in a data set", [&] { visit(state); });
+      visit = nullptr;
+    }
+    all->clear();
+  }
   // Each gets a state that was asked for after its own question.
   void SaveForAll() {
-    for (;;) {
-      size_t many = 0;
-      {
-        const std::lock_guard lock(asked_mu_);
-        many = asked_.size();
-      }
-      const absl::StatusOr<ResourceState> state = Guarded("saving the position in a data set", [&] { return State(); });
-      for (; many > 0; --many) {
-        Resource::StateVisitor visit;
-        bool last = false;
-        {
-          const std::lock_guard lock(asked_mu_);
-          visit = asked_.front();
-        }
-        telling = true;
-        visit(state);
-        telling = false;
-        {
-          const std::lock_guard lock(asked_mu_);
-          asked_.pop_front();
-          last = asked_.empty();
-        }
-        if (last) return;
-      }
-    }
+    for (Visitors all; TakeAsked(&all);)
+      Tell(&all, Guarded("saving the position in a data set", [&] { return State(); }));
   }
 
   std::mutex mu_;  // guards:
   std::unique_ptr<DatasetIterator> iterator_;
-  ResourceState position_;  // without a kind: the beginning
-  Endings endings_;         // of the hook that began the iterator
-  bool ending_ = false;
+  ResourceState position_;      // without a kind: the beginning
+  bool ended_ = false;          // and the position with it
+  mutable std::mutex over_mu_;  // held for a moment; guards:
+  Endings endings_;             // of the hook that began the iterator
+  bool over_ = false;
   std::mutex asked_mu_;  // guards:
-  std::deque<Resource::StateVisitor> asked_;
+  Visitors asked_;
+  bool saving_ = false;  // a thread is at it
 };
 
 // An iteration in a session's container. Thread safe, since any thread may save.
 //
-// Saving and ending an iterator may wait for the data set's functions, which are the program's. So
-// actors leave both to a thread of its own. Others wait until the iterator has ended: after a
-// session is closed, or before the next one begins, no function of the data set runs.
-class Place : public Resource {
+// Whoever clears the container ends the iterator, although somebody may still have a share of this.
+// Saving and ending may wait for the data set's functions, which are the program's. So actors leave
+// both to a thread of its own. Others wait until the iterator has ended: after a session is closed,
+// or before the next one begins, no function of the data set runs.
+class Place : public Resource, public Droppable {
  public:
   Place() = default;
   explicit Place(ResourceState position) : iteration_(std::make_shared<Iteration>(std::move(position))) {}
-  ~Place() override {
-    const Endings endings = iteration_->Over();
-    if (endings == nullptr) return;
-    if (!InsideActor() && !telling) {
-      iteration_ = nullptr;
-      // A thread that saves may have it still.
-      endings->WaitUntilNone();
-      return;
-    }
-    try {
-      RunAside(true, [last = std::move(iteration_)]() mutable { last = nullptr; });
-    } catch (const std::bad_alloc&) {
-      // It ends here.
-    }
-  }
+  // When the container goes as a whole.
+  ~Place() override { Drop(); }
 
   Iteration& iteration() { return *iteration_; }
   std::string DebugString() const override { return "position in a data set"; }
   void Save(const StateVisitor& visit) const override { Iteration::Save(iteration_, visit); }
+  void Drop() const noexcept override {
+    if (!iteration_->GoOver()) return;
+    if (!InsideActor()) return iteration_->End();
+    try {
+      RunAside(true, [of = iteration_] { of->End(); });
+    } catch (const std::bad_alloc&) {
+      iteration_->End();
+    }
+  }
 
  private:
-  std::shared_ptr<Iteration> iteration_ = std::make_shared<Iteration>();
+  const std::shared_ptr<Iteration> iteration_ = std::make_shared<Iteration>();
 };
 
 absl::StatusOr<std::shared_ptr<Resource>> MakePlace(const std::string&, const ResourceState& state) {
@@ -212,10 +234,16 @@ absl::Status DatasetHook::AfterCreateSession(Session& session) {
 }
 
 absl::StatusOr<RunArgs> DatasetHook::BeforeRun(RunContext& context) {
-  TROUPE_ASSIGN_OR_RETURN(const std::shared_ptr<Place> place, PlaceIn(context.session(), name_));
   Element element;
-  TROUPE_ASSIGN_OR_RETURN(const bool more, place->iteration().Next(data_, endings_, &element));
-  if (!more) return OutOfRange("the data set of '", name_, "' has no further element");
+  absl::StatusOr<bool> more = false;
+  // Another thread may put a place there meanwhile: then that one counts.
+  for (bool again = true; again;) {
+    TROUPE_ASSIGN_OR_RETURN(const std::shared_ptr<Place> place, PlaceIn(context.session(), name_));
+    more = place->iteration().Next(data_, endings_, &element);
+    again = !more.ok() && place->iteration().over();
+  }
+  TROUPE_RETURN_IF_ERROR(more.status());
+  if (!*more) return OutOfRange("the data set of '", name_, "' has no further element");
   if (element.size() != feeds_.size()) {
     return InvalidArgument("an element of the data set of '", name_, "' has ", element.size(),
                            " tensors, which are to be fed to ", feeds_.size(), " names");

@@ -39,11 +39,11 @@ struct actor_answer {
 };
 
 // From now on nodes on any device of this runtime that call `name` call this actor, also in place
-// of another that had the name. Steps that are under way keep the one they have asked. An actor
-// that dies keeps its name: calls fail until the name is given to another. A node on another
-// process's device calls the actor of that process's runtime. INVALID_ARGUMENT: an empty name, no
-// actor, or one of another actor system of this process: a runtime for actors of the program is
-// started by StartRuntimeIn, a server by Server::StartIn.
+// of another that had the name: on all devices, or after an error on none. Steps that are under way
+// keep the one they have asked. An actor that dies keeps its name: calls fail until the name is
+// given to another. A node on another process's device calls the actor of that process's runtime.
+// INVALID_ARGUMENT: an empty name, no actor, or one of another actor system of this process: a
+// runtime for actors of the program is started by StartRuntimeIn, a server by Server::StartIn.
 absl::Status NameActor(const Runtime& runtime, const std::string& name, const caf::actor& actor);
 // NOT_FOUND: no actor has the name.
 absl::Status UnnameActor(const Runtime& runtime, const std::string& name);

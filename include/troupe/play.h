@@ -91,6 +91,7 @@ class Topology {
   absl::Status Wrong(Place at, std::string_view why) const;
 
  private:
+  friend struct Addressing;  // gives parts their addresses
   std::string file_;
   std::vector<Part> parts_;
 };
@@ -146,7 +147,7 @@ class Play {
   void BeginStop(std::chrono::milliseconds at_most);
   void BeginStop();
   absl::Status Signal(const std::string& name, int signal);
-  // The topology with all addresses.
+  // The topology with all addresses; places are those of the text that it was read from.
   const Topology& topology() const;
 
   struct TROUPE_HIDDEN Impl;

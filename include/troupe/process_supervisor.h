@@ -104,6 +104,9 @@ struct ProcessSupervisorOptions {
   // Told each line that a process writes, its first 65536 bytes. On a thread of the supervisor's
   // own: it must neither block nor call the supervisor.
   std::function<void(const std::string& name, uint64_t incarnation, std::string_view line)> on_line;
+  // Told that `status` may be another one now: a process has started, ended, or is to be stopped or
+  // started again, or the supervisor's actor has died. As on_line.
+  std::function<void()> on_change;
   uint64_t seed = 0;  // of the jitter; 0: another one each time
 };
 

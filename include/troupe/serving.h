@@ -50,13 +50,13 @@ struct BatcherOptions {
 // lives until it is sent an exit message; whoever waits then gets UNAVAILABLE. The requests of an
 // asker that ends while they wait are not computed.
 //
-// The status of a run_reply: INVALID_ARGUMENT, the request does not fit the options, or has a
-// token, metadata or targets; RESOURCE_EXHAUSTED, too many rows wait; UNAVAILABLE, the session or
-// the batcher has ended; FAILED_PRECONDITION, a fetch has another number of rows than was fed;
-// DEADLINE_EXCEEDED, the request's own deadline (RunOptions.timeout_ms) passed while it waited;
-// ABORTED, the batcher died with the request in hand, since there was no memory; what the step
-// failed with. When a step of several requests fails, each is run by itself once, so
-// that the request at fault hurts no other.
+// The status of a run_reply: INVALID_ARGUMENT, the request does not fit the options, or has targets
+// or a token, or asks for metadata or check_numerics; RESOURCE_EXHAUSTED, too many rows wait;
+// UNAVAILABLE, the session or the batcher has ended; FAILED_PRECONDITION, a fetch has another
+// number of rows than was fed; DEADLINE_EXCEEDED, the request's own deadline
+// (RunOptions.timeout_ms) passed while it waited; ABORTED, the batcher died with the request in
+// hand, since there was no memory; what the step failed with. When a step of several requests
+// fails, each is run by itself once, so that the request at fault hurts no other.
 //
 // INVALID_ARGUMENT: impossible options, no session, or one that stands in a server
 // (SessionOptions.target).

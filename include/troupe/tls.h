@@ -41,9 +41,9 @@ struct TlsOptions {
 // fit the others. UNIMPLEMENTED in a Troupe that was built without OpenSSL.
 absl::Status UseTls(const TlsOptions& options);
 
-// Makes a CA and a certificate of it in `folder`, which is made if it is missing: ca.crt, node.crt
-// and node.key, which only their owner may read. They are valid for ten years; the key of the CA is
-// not kept, so that nobody gets another certificate. For the processes of one user on one machine.
+// Makes a CA and one certificate in `folder`, made if missing: ca.crt, node.crt, node.key, which
+// only their owner may read; for processes on one machine, for ten years; the CA's key is not kept.
+// FAILED_PRECONDITION: `folder` is a symbolic link, or any user may write there. Else UNAVAILABLE.
 absl::Status MakeClusterCertificate(const std::string& folder);
 
 }  // namespace troupe

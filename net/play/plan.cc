@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -13,6 +14,22 @@
 #include "net/play/wiring.h"
 
 namespace troupe::play {
+
+struct Addressing {
+  // With ports of this machine, one after the other, for processes that have no address.
+  static Topology Of(const Topology& given, const std::vector<int>& ports) {
+    Topology topology = given;
+    auto port = ports.begin();
+    for (Part& part : topology.parts_) {
+      if (part.Find("at") != nullptr || !HasAddress(part)) continue;
+      Setting at{"at", {}, part.at};
+      for (int i = 0; i < ProcessesOf(part); ++i) at.words.push_back({StrCat("127.0.0.1:", *port++), part.at});
+      part.settings.push_back(std::move(at));
+    }
+    return topology;
+  }
+};
+
 namespace {
 
 using std::chrono::milliseconds;
@@ -89,34 +106,28 @@ class Planner {
   // Free ports where none are given, and given ones that are free.
   absl::Status FindAddresses() {
     size_t missing = 0;
+    std::set<int> given;
     for (const Part& part : given_.parts()) {
       const Setting* const at = part.Find("at");
       if (at == nullptr && HasAddress(part)) missing += static_cast<size_t>(ProcessesOf(part));
       for (size_t i = 0; at != nullptr && i < at->words.size(); ++i) {
+        const HostPort address = HostPort::Parse(at->words[i].text).value();
+        given.insert(address.port);
         if (HostOf(part, static_cast<int>(i)) != nullptr) continue;
-        const absl::Status free = CheckPort(HostPort::Parse(at->words[i].text).value());
+        const absl::Status free = CheckPort(address);
         if (!free.ok())
           return Annotate(free, StrCat(given_.file(), ":", at->words[i].at.line, ":", at->words[i].at.column));
       }
     }
-    TROUPE_ASSIGN_OR_RETURN(const std::vector<int> ports, FreePorts(missing));
-    std::string text;
-    size_t next = 0;
-    // The same text with the addresses: what the processes are told.
-    for (const Part& part : given_.parts()) {
-      StrAppend(&text, ToString(part.kind), " ", part.name, "\n");
-      for (const Setting& s : part.settings) {
-        StrAppend(&text, "  ", s.key, ":");
-        for (const Word& word : s.words) StrAppend(&text, " ", Quoted(word.text));
-        text += "\n";
-      }
-      if (part.Find("at") != nullptr || !HasAddress(part)) continue;
-      text += "  at:";
-      for (int i = 0; i < ProcessesOf(part); ++i) StrAppend(&text, " 127.0.0.1:", ports[next++]);
-      text += "\n";
-    }
-    TROUPE_ASSIGN_OR_RETURN(plan_.topology, Topology::Parse(text, given_.file()));
-    text_ = std::move(text);
+    // Those that are given are free, too.
+    TROUPE_ASSIGN_OR_RETURN(std::vector<int> ports, FreePorts(missing + given.size()));
+    std::erase_if(ports, [&](int port) { return given.contains(port); });
+    plan_.topology = Addressing::Of(given_, ports);
+    // What the processes are told.
+    text_ = plan_.topology.ToText();
+    if (text_.size() > Topology::kMostBytes)
+      return given_.Wrong({1, 1}, StrCat("with its addresses the topology has ", text_.size(), " bytes, and more than ",
+                                         Topology::kMostBytes));
     TROUPE_ASSIGN_OR_RETURN(const ClusterSpec cluster, ClusterOf(plan_.topology));
     cluster_ = cluster.ToFlags();
     jobs_ = JobsText();

@@ -1,6 +1,7 @@
 #include "troupe/play.h"
 
-#include <algorithm>
+#include <pthread.h>
+
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -15,8 +16,8 @@ namespace troupe::play {
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-// A thread looks at the processes whenever one has said that it is ready, and every now and then,
-// since nobody tells that a process runs or has ended.
+// A thread looks at the processes whenever one has said that it is ready, or the supervisor that it
+// runs or has ended.
 struct Play::Impl {
   explicit Impl(Plan made) : plan(std::move(made)), conductor(plan.processes) {}
 
@@ -24,12 +25,17 @@ struct Play::Impl {
   void Watch();
   // Without the lock.
   void Look();
+  // How the processes are now, which the conductor knows then. `then` has the lock `mu`.
+  template <class Then>
+  absl::Status Ask(Then then);
   void OnLine(const std::string& name, uint64_t incarnation, std::string_view line);
+  void LookAgain();
 
   const Plan plan;
   std::function<void(const std::string&, uint64_t, std::string_view)> on_line;
-  mutable std::mutex mu;
-  mutable std::condition_variable changed;
+  std::mutex asking;  // taken before mu: the conductor hears no older news after newer ones
+  std::mutex mu;      // guards:
+  std::condition_variable changed;
   Conductor conductor;
   absl::Status hopeless;  // why all was stopped
   bool look = false, over = false, leave = false;
@@ -38,33 +44,46 @@ struct Play::Impl {
 };
 
 void Play::Impl::OnLine(const std::string& name, uint64_t incarnation, std::string_view line) {
+  bool ready = false;
   {
     std::lock_guard<std::mutex> lock(mu);
-    if (conductor.OnLine(name, incarnation, line)) {
-      look = true;
-      changed.notify_all();
-    }
+    ready = conductor.OnLine(name, incarnation, line);
   }
+  if (ready) LookAgain();
   if (on_line != nullptr) on_line(name, incarnation, line);
 }
 
+void Play::Impl::LookAgain() {
+  std::lock_guard<std::mutex> lock(mu);
+  look = true;
+  changed.notify_all();
+}
+
+template <class Then>
+absl::Status Play::Impl::Ask(Then then) {
+  std::lock_guard<std::mutex> one_after_the_other(asking);
+  TROUPE_ASSIGN_OR_RETURN(ProcessesStatus status, supervisor->status());
+  std::lock_guard<std::mutex> lock(mu);
+  conductor.OnStatus(status.processes);
+  then(status);
+  return absl::OkStatus();
+}
+
 void Play::Impl::Look() {
-  const auto status = supervisor->status();
   std::vector<std::string> released;
   bool stop = false;
+  const absl::Status asked = Ask([&](const ProcessesStatus& status) {
+    over = status.over;
+    if (over) return;
+    released = conductor.Release();
+    // Those that are stopped with all others wait for nothing.
+    if (status.stopping || conductor.hopeless().ok() || !hopeless.ok()) return;
+    hopeless = conductor.hopeless();
+    stop = true;
+  });
   {
     std::lock_guard<std::mutex> lock(mu);
-    if (!status.ok() || status->over) {
-      over = true;
-    } else {
-      conductor.OnStatus(status->processes);
-      released = conductor.Release();
-      // Those that are stopped with all others wait for nothing.
-      if (!status->stopping && !conductor.hopeless().ok() && hopeless.ok()) {
-        hopeless = conductor.hopeless();
-        stop = true;
-      }
-    }
+    over = over || !asked.ok();
     changed.notify_all();
   }
   if (stop) supervisor->BeginStop(plan.stop_within);
@@ -72,10 +91,10 @@ void Play::Impl::Look() {
 }
 
 void Play::Impl::Watch() {
-  constexpr milliseconds kNowAndThen{50};
+  pthread_setname_np(pthread_self(), "troupe.play");
   std::unique_lock<std::mutex> lock(mu);
   while (!leave && !over) {
-    changed.wait_for(lock, kNowAndThen, [&] { return look || leave; });
+    changed.wait(lock, [&] { return look || leave; });
     look = false;
     lock.unlock();
     Look();
@@ -92,6 +111,7 @@ absl::Status Play::Impl::Start(const PlayOptions& options) {
   processes.on_line = [this](const std::string& name, uint64_t incarnation, std::string_view line) {
     OnLine(name, incarnation, line);
   };
+  processes.on_change = [this] { LookAgain(); };
   TROUPE_ASSIGN_OR_RETURN(supervisor, ProcessSupervisor::Start(processes));
   try {
     watcher = std::thread([this] { Watch(); });
@@ -124,39 +144,39 @@ absl::StatusOr<std::unique_ptr<Play>> Play::Start(const Topology& topology, cons
 const Topology& Play::topology() const { return impl_->plan.topology; }
 
 absl::StatusOr<PlayStatus> Play::status() const {
-  TROUPE_ASSIGN_OR_RETURN(ProcessesStatus processes, impl_->supervisor->status());
   PlayStatus status;
-  status.stopping = processes.stopping;
-  status.over = processes.over;
-  status.result = processes.result;
-  std::lock_guard<std::mutex> lock(impl_->mu);
-  impl_->conductor.OnStatus(processes.processes);
-  if (status.over && !impl_->hopeless.ok()) status.result = impl_->hopeless;
-  for (size_t i = 0; i < processes.processes.size(); ++i) {
-    const PlannedProcess& planned = impl_->plan.processes[i];
-    status.parts.push_back(
-        {std::move(processes.processes[i]), planned.kind, planned.address, impl_->conductor.ready(i)});
-  }
+  TROUPE_RETURN_IF_ERROR(impl_->Ask([&](ProcessesStatus& processes) {
+    status.stopping = processes.stopping;
+    status.over = processes.over;
+    status.result = status.over && !impl_->hopeless.ok() ? impl_->hopeless : processes.result;
+    for (size_t i = 0; i < processes.processes.size(); ++i) {
+      const PlannedProcess& planned = impl_->plan.processes[i];
+      status.parts.push_back(
+          {std::move(processes.processes[i]), planned.kind, planned.address, impl_->conductor.ready(i)});
+    }
+  }));
   return status;
 }
 
 absl::Status Play::AwaitReady(milliseconds at_most) const {
-  const auto by = Clock::now() + Bounded(at_most);
-  for (;;) {
-    // Also says that this must not block here.
-    TROUPE_ASSIGN_OR_RETURN(const PlayStatus now, status());
+  at_most = Bounded(at_most);
+  const auto by = Clock::now() + at_most;
+  // Also says that this must not block here.
+  TROUPE_ASSIGN_OR_RETURN(PlayStatus now, status());
+  std::vector<std::string> missing;
+  {
     std::unique_lock<std::mutex> lock(impl_->mu);
-    const std::vector<std::string> missing = impl_->conductor.NotReady();
-    if (now.over) {
-      if (!now.result.ok()) return now.result;
-      return missing.empty() ? absl::OkStatus() : FailedPrecondition("all is over");
-    }
-    if (missing.empty() && !impl_->conductor.AnyHeld()) return absl::OkStatus();
-    if (Clock::now() >= by)
-      return DeadlineExceeded("within ", Bounded(at_most).count(),
-                              " ms these were not ready: ", StrJoin(missing, ", "));
-    impl_->changed.wait_until(lock, std::min(by, Clock::now() + milliseconds(50)));
+    const bool in_time = impl_->changed.wait_until(lock, by, [&] {
+      missing = impl_->conductor.NotReady();
+      return now.over || impl_->over || (missing.empty() && !impl_->conductor.AnyHeld());
+    });
+    if (!in_time)
+      return DeadlineExceeded("within ", at_most.count(), " ms these were not ready: ", StrJoin(missing, ", "));
+    if (!now.over && !impl_->over) return absl::OkStatus();
   }
+  TROUPE_ASSIGN_OR_RETURN(now, status());
+  if (!now.result.ok()) return now.result;
+  return missing.empty() ? absl::OkStatus() : FailedPrecondition("all is over");
 }
 
 absl::StatusOr<bool> Play::Wait(milliseconds at_most) const { return impl_->supervisor->Wait(at_most); }

@@ -240,6 +240,15 @@ BOOST_AUTO_TEST_CASE(edge_1_requests_that_do_not_fit) {
   r = Served::Asked(x);
   r.targets = {"y"};
   refused(r, "neither targets");
+  // What of the options a step of many cannot do for one.
+  for (bool RunOptions::*const asks : {&RunOptions::collect_stats, &RunOptions::partition_graphs}) {
+    r = Served::Asked(x);
+    r.options.*asks = true;
+    refused(r, "nor metadata");
+  }
+  r = Served::Asked(x);
+  r.options.check_numerics = true;
+  refused(r, "check_numerics");
   TROUPE_REQUIRE_OK(s.Ask(Served::Asked(x)).status);
 
   const auto impossible = [&](auto change) {

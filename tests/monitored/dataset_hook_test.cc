@@ -6,7 +6,9 @@
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <filesystem>
+#include <future>
 #include <numeric>
+#include <stdexcept>
 #include <thread>
 
 #include "actors/runtime/runtime_impl.h"
@@ -14,6 +16,8 @@
 #include "troupe/train/global_step.h"
 #include "troupe/train/monitored_session.h"
 #include "troupe/actors.h"
+#include "troupe/resource_container.h"
+#include "troupe/resource_state.h"
 #include "troupe/troupe.h"
 
 namespace troupe {
@@ -141,6 +145,54 @@ BOOST_AUTO_TEST_CASE(functions_of_a_data_set_are_not_called_after_the_close) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     BOOST_TEST(watched.calls == calls);
   }
+}
+
+// The place of a program's data set in its session's container.
+std::shared_ptr<Resource> PlaceOf(const Program& p) {
+  for (const auto& device : p.session->session()->runtime()->impl()->devices) {
+    for (const ResourceContainers::Entry& e : device->containers()->Entries()) {
+      if (e.object->DebugString() == "position in a data set") return e.object;
+    }
+  }
+  return nullptr;
+}
+
+// Whoever saves at that moment has a share of the place.
+BOOST_AUTO_TEST_CASE(the_close_ends_an_iterator_although_somebody_has_its_place) {
+  Watched watched;
+  Program p("mem://dataset_hook/share", watched.Data());
+  std::vector<int64_t> fed;
+  REQUIRE_OK(p.Start());
+  REQUIRE_OK(p.Step(&fed));
+  const std::shared_ptr<Resource> place = PlaceOf(p);
+  BOOST_REQUIRE(place != nullptr);
+  REQUIRE_OK(p.session->Close());
+  const int calls = watched.calls;
+  BOOST_TEST(watched.running == 0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  BOOST_TEST(watched.calls == calls);
+  // There is no position any more, and none is made up.
+  std::promise<absl::Status> late;
+  place->Save([&](const absl::StatusOr<ResourceState>& s) { late.set_value(s.status()); });
+  const absl::Status told = late.get_future().get();
+  BOOST_TEST(absl::IsAborted(told), told);
+}
+
+BOOST_AUTO_TEST_CASE(who_asks_for_a_position_and_throws_hurts_nobody_else) {
+  Program p("mem://dataset_hook/throws");
+  std::vector<int64_t> fed;
+  REQUIRE_OK(p.Start());
+  REQUIRE_OK(p.Step(&fed));
+  std::promise<absl::Status> other;
+  {
+    const std::shared_ptr<Resource> place = PlaceOf(p);
+    BOOST_REQUIRE(place != nullptr);
+    place->Save([](const absl::StatusOr<ResourceState>&) { throw std::runtime_error("a visitor's own"); });
+    place->Save([&](const absl::StatusOr<ResourceState>& s) { other.set_value(s.status()); });
+  }
+  BOOST_TEST(other.get_future().get().ok());
+  REQUIRE_OK(p.Step(&fed));
+  REQUIRE_OK(p.session->Close());
 }
 
 BOOST_AUTO_TEST_CASE(a_recovery_begins_no_second_iterator_beside_the_first) {

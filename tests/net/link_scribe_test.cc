@@ -138,6 +138,19 @@ BOOST_AUTO_TEST_CASE(a_connection_that_is_not_needed_says_nothing) {
   BOOST_TEST(relay.Connections() == 8);
 }
 
+// Whether it is there, and what it answers, is one connection's matter.
+BOOST_AUTO_TEST_CASE(a_server_is_asked_on_one_connection) {
+  ServerOptions options;
+  const uint16_t port = static_cast<uint16_t>(FreePorts(1)[0]);
+  options.spec = {ClusterSpec::FromFlags(StrCat("ps=127.0.0.1:", port)).value(), {"ps", 0}};
+  const auto server = Server::Start(options).value();
+  Relay relay(port);
+  const auto status = AskServer(relay.address(), 60s);
+  BOOST_REQUIRE_MESSAGE(status.ok(), status.status());
+  BOOST_TEST(status->task.ToString() == "/job:ps/replica:0/task:0");
+  BOOST_TEST(relay.Connections() == 1);
+}
+
 // A plain link that reads long messages ahead to their end: what it holds then, the socket does not
 // tell.
 class Ahead : public Link {

@@ -13,6 +13,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "actors/messages/reply.h"
@@ -138,8 +139,9 @@ struct Office {
     Play();
     BOOST_REQUIRE(std::exchange(said, "") == "extend OK; ");
   }
-  // Delivers what there is, but for those who are silent; a line a message of the three.
-  std::string Play() {
+  // Delivers what there is, but for those who are silent; a line a message of the three. Not from
+  // the first message on whose line is `before`.
+  std::string Play(std::string_view before = "") {
     std::string text;
     for (int i = 0; i < 10000; ++i) {
       auto& jobs = stage.scheduler().jobs;
@@ -152,7 +154,9 @@ struct Office {
       const std::string who = NameOf(job);
       if (auto* const actor = dynamic_cast<caf::scheduled_actor*>(job); !who.empty() && actor != nullptr) {
         caf::mailbox_element* const e = actor->mailbox().peek();
-        StrAppend(&text, "\n", who, " <- ", e == nullptr ? "init" : What(*e));
+        const std::string line = StrCat(who, " <- ", e == nullptr ? "init" : What(*e));
+        if (line == before) return text;
+        StrAppend(&text, "\n", line);
       }
       const NoBlockingHere as_a_handler;
       stage.scheduler().run_once();

@@ -235,6 +235,45 @@ BOOST_FIXTURE_TEST_CASE(edge_6_a_call_in_pieces_has_its_number_while_it_is_read,
   BOOST_TEST(said == "first ALREADY_EXISTS; ");
 }
 
+// Who cancels what is being read would have any number of threads otherwise, each with a call.
+BOOST_FIXTURE_TEST_CASE(edge_6_a_cancelled_call_has_its_place_while_it_is_read, Office) {
+  OpenAndPlay();
+  for (const char* name : {"first", "second", "third"}) {
+    parcel_piece piece;
+    piece.kind = parcel_piece::Kind::kRun;
+    piece.total = 1;
+    piece.bytes = {'x'};
+    Tell(cancel_call{Call(name, std::move(piece))});
+  }
+  // Of those that are cancelled, nothing is told; their news come behind all of these messages.
+  Play();
+  BOOST_TEST(std::exchange(said, "") == "third RESOURCE_EXHAUSTED; ");
+  ExtendAndPlay();
+  Call("fourth", Step("twice", 1));
+  Play();
+  BOOST_TEST(said.find("fourth OK; ") == 0u, said);
+}
+
+// As is one whose answer is made bytes.
+BOOST_FIXTURE_TEST_CASE(edge_6_a_cancelled_call_has_its_place_while_its_answer_is_made, Office) {
+  OpenAndPlay();
+  ops::Const(root.WithOpName("big"), std::vector<float>(400000));
+  ExtendAndPlay();
+  run_session step = Step("big", 1);
+  step.step.feeds.clear();
+  const uint64_t first = Call("first", step);
+  Play("desk <- call_over");
+  // It comes between the answer and its bytes.
+  Tell(cancel_call{first});
+  Call("second", Step("never", 1));
+  Call("third", Step("never", 1));
+  Play();
+  BOOST_TEST(std::exchange(said, "") == "third RESOURCE_EXHAUSTED; ");
+  Call("fourth", Step("twice", 1));
+  Play();
+  BOOST_TEST(said.find("fourth OK; ") == 0u, said);
+}
+
 // Its pieces, which were under way, would take the place of another one's.
 BOOST_FIXTURE_TEST_CASE(edge_7_a_cancelled_call_takes_no_pieces, Office) {
   OpenAndPlay();

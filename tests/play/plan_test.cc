@@ -104,6 +104,24 @@ BOOST_AUTO_TEST_CASE(another_host_needs_a_launcher_and_addresses) {
   BOOST_TEST(Refused("program a\n  run: true\n  host: localhost\n") == "");
 }
 
+// Comments and blank lines do not move it.
+BOOST_AUTO_TEST_CASE(what_has_addresses_keeps_its_places) {
+  const auto plan = PlanOf("# One.\n\nserver ps   # two\n\n  tasks: 2\n");
+  BOOST_REQUIRE(plan.ok());
+  const Part* const ps = plan->topology.Find("ps");
+  BOOST_REQUIRE(ps != nullptr);
+  BOOST_TEST(ps->at.line == 3);
+  BOOST_TEST(ps->Find("tasks")->at.line == 5);
+  BOOST_TEST(ps->Find("at")->words.size() == 2u);
+  const auto again = Topology::Parse(plan->topology.ToText());
+  BOOST_REQUIRE(again.ok());
+  BOOST_TEST(again->ToText() == plan->topology.ToText());
+  // A process could not read more.
+  std::string much = "program a\n  tasks: 900\n  run: x";
+  much.append(Topology::kMostBytes - much.size() - 1, 'y');
+  BOOST_TEST(Refused(much + "\n").starts_with("a.play:1:1: with its addresses the topology has "));
+}
+
 BOOST_AUTO_TEST_CASE(a_port_that_is_taken_is_named_with_its_place) {
   const int s = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};

@@ -197,6 +197,36 @@ BOOST_AUTO_TEST_CASE(a_part_is_ready_when_it_says_so) {
   BOOST_TEST(s.play->Stop(10s).ok());
 }
 
+// How often the thread of this name has waited for something; -1: there is none.
+int64_t WaitsOf(const std::string& thread) {
+  for (const auto& task : fs::directory_iterator("/proc/self/task")) {
+    std::ifstream name(task.path() / "comm"), status(task.path() / "status");
+    std::string word;
+    if (!std::getline(name, word) || word != thread) continue;
+    while (status >> word) {
+      int64_t waits = 0;
+      if (word == "voluntary_ctxt_switches:" && status >> waits) return waits;
+    }
+  }
+  return -1;
+}
+
+BOOST_AUTO_TEST_CASE(while_nothing_happens_nobody_looks) {
+  Stage s;
+  BOOST_REQUIRE(s.Start("program a\n  run: sleep 1000\n  service: yes\n").ok());
+  s.AwaitReady();
+  std::this_thread::sleep_for(100ms);
+  const int64_t before = WaitsOf("troupe.play");
+  BOOST_TEST(before > 0);
+  std::this_thread::sleep_for(500ms);
+  BOOST_TEST(WaitsOf("troupe.play") <= before + 2);
+  // What happens then is seen.
+  BOOST_TEST(s.play->Signal("a", SIGKILL).ok());
+  BOOST_TEST(Await([&] { return s.Part("a").process.incarnation == 2; }));
+  s.AwaitReady();
+  BOOST_TEST(s.play->Stop(10s).ok());
+}
+
 BOOST_AUTO_TEST_CASE(a_graph_in_a_server_calls_actors_there_and_in_other_processes) {
   Stage s;
   const absl::Status started = s.Start(

@@ -193,8 +193,9 @@ bool ProductInWay(ComputeThreads* threads, const GemmWay& way, const GemmShape& 
 constexpr const char* kNumbers[] = {"m", "n", "k", "ta", "tb", "bias", "panels", "threads"};
 constexpr tune::Problem kProblem = {"matmul", kNumbers};
 
-// In the way that was the fastest here, or in one that is being tried.
-void TunedProduct(ComputeThreads* threads, const GemmShape& s, const GemmF32Operands& o, const float* panels) {
+// In the way that was the fastest here, or in one that is being tried. Not inline: what it takes of
+// the stack is none of a small product's.
+[[gnu::noinline]] void TunedProduct(ComputeThreads* threads, const GemmShape& s, const GemmF32Operands& o, const float* panels) {
   const int count = CountOf(threads);
   const GemmWays ways(count, s, panels != nullptr);
   tune::Trial trial(

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <mutex>
 
+#include <unistd.h>
+
 #include "kernels/tune/choice_file.h"
 #include "troupe/files.h"
 #include "troupe/strings.h"
@@ -29,6 +31,8 @@ class CacheFile {
   void Open(std::string path) {
     std::lock_guard<std::mutex> lock(mu_);
     path_ = std::move(path);
+    process_ = ::getpid();
+    (void)ThisMachine();  // asks the library, which may be gone at the end
     is_open_.store(true, std::memory_order_release);
     // The process's exit waits for no kernel: choices that are made later are lost.
     (void)std::atexit([] { Global().Write(true); });
@@ -56,6 +60,8 @@ class CacheFile {
   }
 
   void Write(bool at_end) {
+    // A child's copy of the lock may be held for ever.
+    if (::getpid() != process_) return;
     std::unique_lock<std::mutex> lock(mu_, std::defer_lock);
     // Another thread that writes will be followed by one more change, or by the end.
     if (at_end) lock.lock();
@@ -71,7 +77,8 @@ class CacheFile {
   }
 
   std::mutex mu_;
-  std::string path_;  // under mu_, as all below
+  pid_t process_ = 0;  // set before is_open_
+  std::string path_;   // under mu_, as all below
   int64_t written_ns_ = NowNs();
   bool failed_ = false;
   std::atomic<bool> is_open_{false}, changed_{false};

@@ -11,10 +11,10 @@
 //
 // How it is measured. A problem is an op with its sizes, attributes and number of threads. The
 // first calls with a problem each compute their result in another way, in turn; nothing is computed
-// twice. A way is timed two or three times, and its least time counts. Another way than the fixed
-// choice is taken when it is at least 3 % faster. A problem's trials end when all ways have been
-// timed, or when they have taken one second together. At most 1024 problems are kept; later ones go
-// by the fixed choice.
+// twice. A way is timed 2 to 12 times, the more the shorter it is and the closer to the fastest,
+// and its least time counts. Another way than the fixed choice is taken when it is at least 3 %
+// faster. A problem's trials end when all ways have been timed, or when they have taken one second
+// together. At most 1024 problems are kept; later ones go by the fixed choice.
 //
 // Bits. Ways may round differently. With kFixed and kSameBits, equal graphs, feeds and seeds give
 // equal bits in every run, whatever the clock said. With kAll they may differ in the last bits:
@@ -22,10 +22,10 @@
 // choice repeatable: with kFixed and the same file all runs have the same bits.
 //
 // The environment says what a process begins with. TROUPE_TUNE is off, fixed, same_bits or on (=
-// kAll); TROUPE_TUNE_CACHE is a file that is read before the first choice, and written when new
+// kAll); TROUPE_TUNE_CACHE names a file that is read before the first choice, and written when new
 // choices were made, also at the end of the process, unless the mode is fixed or off. Without
-// TROUPE_TUNE the mode is kAll when there is a file, and kOff when there is none. What is wrong
-// with the two is said once on stderr; the process then goes on without.
+// TROUPE_TUNE the mode is kAll when a file is named, and kOff when none is. What is wrong with the
+// two is said once on stderr; the process then goes on without.
 //
 // Thread rule: all functions are thread safe. They concern the whole process.
 #ifndef TROUPE_TUNING_H_

@@ -195,7 +195,8 @@ constexpr tune::Problem kProblem = {"matmul", kNumbers};
 
 // In the way that was the fastest here, or in one that is being tried. Not inline: what it takes of
 // the stack is none of a small product's.
-[[gnu::noinline]] void TunedProduct(ComputeThreads* threads, const GemmShape& s, const GemmF32Operands& o, const float* panels) {
+[[gnu::noinline]] void TunedProduct(ComputeThreads* threads, const GemmShape& s, const GemmF32Operands& o,
+                                    const float* panels) {
   const int count = CountOf(threads);
   const GemmWays ways(count, s, panels != nullptr);
   tune::Trial trial(

@@ -35,14 +35,14 @@ Choice::Choice(const Key& key, std::vector<Way> ways) : key_(key), ways_(std::mo
 
 bool Choice::WantsMore(TuningMode mode, size_t way) const {
   const Tried& t = tried_[way];
-  if ((way > 0 && !Competes(mode, way)) || t.calls >= kCalls) return false;
-  if (t.calls < 2) return true;
-  // The first call of a way may have set something up, so two tell.
+  if (way > 0 && !Competes(mode, way)) return false;
+  if (t.calls < 2) return true;  // the first may have set something up
+  if (t.calls >= kCalls && (t.calls >= kMostCalls || t.spent_ns >= kEnoughNs)) return false;
   int64_t least = t.least_ns;
   for (const Tried& other : tried_) {
     if (other.calls > 0) least = std::min(least, other.least_ns);
   }
-  return static_cast<double>(t.least_ns) < kHopeless * static_cast<double>(least);
+  return static_cast<double>(t.least_ns) < (t.calls < kCalls ? kHopeless : kClose) * static_cast<double>(least);
 }
 
 int Choice::Begin(TuningMode mode) {
@@ -52,7 +52,7 @@ int Choice::Begin(TuningMode mode) {
     return chosen;
   }
   int next = 0;
-  int least = kCalls + 1;
+  int least = kMostCalls + 1;
   for (size_t i = 0; i < ways_.size(); ++i) {
     const int begun = tried_[i].calls + tried_[i].under_way;
     if (WantsMore(mode, i) && begun < least) next = static_cast<int>(i), least = begun;
@@ -86,6 +86,7 @@ bool Choice::End(TuningMode mode, int way, int64_t ns) {
   ns = std::max<int64_t>(ns, 1);
   t.least_ns = t.calls == 0 ? ns : std::min(t.least_ns, ns);
   ++t.calls;
+  t.spent_ns += ns;
   int64_t& spent = spent_ns_[static_cast<int>(mode)];
   spent += ns;
   bool more = false;

@@ -4,11 +4,13 @@
 // that a fixed rule takes. Each call that comes before the choice is made computes its result in
 // another way, in turn, and tells how long that took, so that no work is done twice.
 //
-// Contract: a way is timed until it has kCalls times, or two of which the least is kHopeless times
-// the best. Then the way with the least time is chosen; way 0 stays unless another one is faster by
-// kGain, so that noise changes nothing. Trials that have taken kMostNs together end with the best
-// so far. A call that fails or is cut off does not count. The table holds at most kMost problems
-// and forgets none; for later ones there is no Choice, and way 0 is taken.
+// Contract: each way is timed twice; a third time unless its least time is kHopeless times the best
+// of all; and then on, up to kMostCalls times and kEnoughNs in all, while it is less than kClose
+// times the best, since few short calls tell little. Then the way with the least time is chosen;
+// way 0 stays unless another one is faster by kGain, so that noise changes nothing. Trials that
+// have taken kMostNs together end with the best so far. A call that fails or is cut off does not
+// count. The table holds at most kMost problems and forgets none; for later ones there is no
+// Choice, and way 0 is taken.
 //
 // Thread rule: all methods are thread safe. Finding a problem that is known, and its choice if that
 // is made, takes no lock.
@@ -70,9 +72,9 @@ using SavedChoices = std::map<std::string, SavedChoice>;  // by Key::Text()
 // A problem, its ways, and which of them is taken.
 class Choice {
  public:
-  static constexpr int kCalls = 3;
-  static constexpr double kHopeless = 1.5, kGain = 1.03;
-  static constexpr int64_t kMostNs = 1'000'000'000;
+  static constexpr int kCalls = 3, kMostCalls = 12;
+  static constexpr double kHopeless = 1.5, kClose = 1.2, kGain = 1.03;
+  static constexpr int64_t kEnoughNs = 3'000'000, kMostNs = 1'000'000'000;
   static constexpr size_t kMostNodes = 16;
 
   // REQUIRES: there is a way; `mode` below is not kOff.
@@ -97,7 +99,7 @@ class Choice {
  private:
   struct Tried {
     int calls = 0, under_way = 0;
-    int64_t least_ns = 0;
+    int64_t least_ns = 0, spent_ns = 0;
   };
   bool Competes(TuningMode mode, size_t way) const { return mode == TuningMode::kAll || ways_[way].same_bits; }
   bool WantsMore(TuningMode mode, size_t way) const;

@@ -142,8 +142,8 @@ void PrintAsText(const std::vector<TuningChoice>& choices, const Tuned& tuned) {
     for (size_t i = 0; i < c.ways.size(); ++i) {
       const TuningWay& w = c.ways[i];
       const std::string us = w.least_us > 0 ? Fixed(w.least_us, 2) : "-";
-      StrAppend(&out.text(), static_cast<int>(i) == c.chosen ? "  * " : "    ", us,
-                std::string(us.size() < 12 ? 12 - us.size() : 0, ' '), " us  ", w.name,
+      StrAppend(&out.text(), static_cast<int>(i) == c.chosen ? "  *" : "   ",
+                std::string(us.size() < 12 ? 12 - us.size() : 0, ' '), us, " us  ", w.name,
                 i == 0 ? "  (fixed choice)" : "", "\n");
     }
     if (c.chosen < 0) out.text() += "  not chosen yet: too few calls\n";

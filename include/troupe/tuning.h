@@ -1,9 +1,8 @@
 // Which way of computing a product or a convolution is the fastest on this machine: measured where
 // it runs, kept in a file, printed by `troupe tune`.
 //
-//   SetTuning(TuningMode::kAll);  // the first steps try, later ones take the fastest
-//   ...
-//   absl::Status s = SaveTuning("tuning.txt");
+//   SetTuning(TuningMode::kAll);                      // from the next step on
+//   absl::Status s = SaveTuning("mem://tuning.txt");  // behind the last
 //
 // Problem: there are several loops for one product, and several ways to share it among threads.
 // Which is the fastest depends on shape, processor and library. Rules that were fitted elsewhere

@@ -5,11 +5,13 @@
 #ifndef TROUPE_KERNELS_NN_CONV_H_
 #define TROUPE_KERNELS_NN_CONV_H_
 
+#include <atomic>
 #include <initializer_list>
 #include <string_view>
 
 #include "kernels/nn/conv_epilogue.h"
 #include "kernels/nn/conv_shape.h"
+#include "kernels/nn/conv_ways.h"
 #include "kernels/nn/dnnl_conv.h"
 #include "kernels/nn/window.h"
 #include "kernels/replaced_nodes.h"
@@ -64,9 +66,13 @@ class ConvKernel {
   absl::StatusOr<ConvShape> Sizes(const TensorShape& input, const TensorShape& filter) const;
   absl::StatusOr<Problem> Read(const KernelContext& ctx, const ConvFusion& fusion) const;
   template <class T>
-  Plan<T> Choose(const ComputeThreads& threads, const Part<T>& whole) const;
+  Plan<T> PlanByRule(int threads, const Part<T>& whole) const;
+  Plan<float> PlanOf(const ConvWay& way, const ConvShape& s) const;
   template <class T>
   void Run(ComputeThreads* threads, const Part<T>& whole);
+  template <class T>
+  void RunPlan(ComputeThreads* threads, const Part<T>& whole, const Plan<T>& plan);
+  void RunTuned(ComputeThreads* threads, const Part<float>& whole);
 
   // Units [begin, end) of a plan with several bands.
   template <class T>
@@ -82,8 +88,10 @@ class ConvKernel {
   const ConvPass pass_;
   const bool depthwise_;
   const DType dtype_;
+  const bool constant_filter_;
   WindowAttrs attrs_;
   DnnlConv dnnl_;
+  std::atomic<bool> has_tried_{false};  // ways of which it will take but one
 };
 
 // A convolution that stands for several nodes: its errors have the address of the one that the user

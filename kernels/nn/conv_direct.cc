@@ -303,7 +303,9 @@ const ConvDirectTable& TableOf(int level) {
   return PickConvDirect();
 }
 
-bool Supported(const ConvShape& s) {
+}  // namespace
+
+bool TakesDirectConv(const ConvShape& s) {
   if (s.groups != 1) return false;
   const int64_t rows = std::max((s.oh - 1) * s.stride_h + (s.kh - 1) * s.dilation_h + 1, s.h),
                 columns = std::max((s.ow - 1) * s.stride_w + (s.kw - 1) * s.dilation_w + 1, s.w);
@@ -312,8 +314,6 @@ bool Supported(const ConvShape& s) {
          s.filter_size() <= kMaxFilter;
 }
 
-}  // namespace
-
 bool DirectConv(ConvPass pass, const ConvShape& shape, const float* a, const float* b, float* out,
                 const ConvEpilogue<float>& e, int level) {
   return DirectConv(pass, shape, a, b, out, e, {0, pass == ConvPass::kBackwardInput ? shape.h : shape.oh}, level);
@@ -321,7 +321,7 @@ bool DirectConv(ConvPass pass, const ConvShape& shape, const float* a, const flo
 
 bool DirectConv(ConvPass pass, const ConvShape& shape, const float* a, const float* b, float* out,
                 const ConvEpilogue<float>& e, ConvRows rows, int level) {
-  if (!Supported(shape)) return false;
+  if (!TakesDirectConv(shape)) return false;
   const ConvDirectTable& table = TableOf(level);
   const bool filter = pass == ConvPass::kBackwardFilter;
   if (filter) {
@@ -360,7 +360,7 @@ bool DirectConv(ConvPass pass, const ConvShape& shape, const float* a, const flo
 }
 
 bool PreferDirectConv(ConvPass pass, const ConvShape& s) {
-  if (!Supported(s)) return false;
+  if (!TakesDirectConv(s)) return false;
   const bool input = pass == ConvPass::kBackwardInput;
   // The library's vectors are filled by the channels that are written; products per result amortise
   // our way into and out of the layout of four images.

@@ -27,9 +27,11 @@ bool DirectConv(ConvPass pass, const ConvShape& shape, const float* a, const flo
 // rows are all.
 bool DirectConv(ConvPass pass, const ConvShape& shape, const float* a, const float* b, float* out,
                 const ConvEpilogue<float>& epilogue, ConvRows rows, int isa_level = 0);
-// Whether DirectConv takes the shape and is expected to beat the library. A rule fitted to
-// measurements (docs/measurements/convolutions.md) and no measurement in place: the ways round
-// differently, and results must not depend on how busy the machine was.
+// Whether DirectConv takes the shape.
+bool TakesDirectConv(const ConvShape& shape);
+// Whether it does and is expected to beat the library: a rule fitted to measurements
+// (docs/measurements/convolutions.md), since the ways round differently, and results must not
+// depend on how busy the machine was. Who wants it measured where it runs: troupe/tuning.h.
 bool PreferDirectConv(ConvPass pass, const ConvShape& shape);
 
 }  // namespace troupe

@@ -1,9 +1,8 @@
-// The kernel of the convolution ops: checks and operands (Compute), a plan (Choose), and the ways
+// The kernel of the convolution ops: checks and operands (Compute), a plan (Run), and the ways
 // of computing that a plan picks from (RunHalves, RunDirect, RunPointwise, RunLibrary, RunGeneric;
 // bands of an image's rows by the last three).
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 #include <vector>
 
 #include "kernels/common/as_float.h"
@@ -12,12 +11,10 @@
 #include "kernels/nn/conv_generic.h"
 #include "kernels/nn/conv_pointwise.h"
 #include "kernels/nn/layout.h"
+#include "kernels/tune/tuning.h"
 
 namespace troupe {
 namespace {
-
-// A range of images has at least this many multiplications (some 10 us of work).
-constexpr double kRangeWork = 1e6;
 
 // The shape that a 1-D int32 tensor spells.
 absl::StatusOr<TensorShape> ShapeFrom(const Tensor& t, const char* what) {
@@ -41,7 +38,8 @@ ConvKernel::ConvKernel(KernelInit& init, ConvPass pass, bool depthwise)
     : pass_(pass),
       depthwise_(depthwise),
       dtype_(init.output_type(0)),
-      dnnl_(pass, HasConstantFilter(init.node(), pass)) {
+      constant_filter_(HasConstantFilter(init.node(), pass)),
+      dnnl_(pass, constant_filter_) {
   absl::StatusOr<WindowAttrs> attrs = ReadWindowAttrs(init.node());
   if (attrs.ok()) {
     attrs_ = *attrs;
@@ -130,53 +128,23 @@ struct ConvKernel::Plan {
   int64_t units, ranges, bands = 1;
 };
 
-namespace {
-
-// Into how many bands of rows each image is cut, so that the threads share a small number of images
-// evenly. 1: whole images are as good, or rows of some band would read padding alone.
-int64_t Bands(const ConvShape& s, int64_t threads) {
-  constexpr int64_t kManyImages = 8;  // a thread: one image more or less makes no odds
-  if (threads == 1 || s.n >= kManyImages * threads) return 1;
-  const int64_t bands = std::min(threads / std::gcd(s.n, threads), s.oh);
-  for (int64_t b = 0, first; b < bands; ++b) {
-    if (s.Rows(s.oh * b / bands, s.oh * (b + 1) / bands, &first).h == 0) return 1;
+template <class T>
+ConvKernel::Plan<T> ConvKernel::PlanByRule(int threads, const Part<T>& whole) const {
+  if constexpr (std::is_same_v<T, float>) {
+    return PlanOf(ConvWayByRule(threads, pass_, whole.shape, whole.epilogue), whole.shape);
+  } else {
+    const ConvShape& s = whole.shape;
+    const int64_t bands = pass_ == ConvPass::kForward ? ConvBands(s, threads) : 1, units = s.n * bands;
+    return {&ConvKernel::RunGeneric<T>, units, ConvRanges(s, units, threads, sizeof(T) == 8 ? 4 : 1), bands};
   }
-  return bands;
 }
 
-}  // namespace
-
-template <class T>
-ConvKernel::Plan<T> ConvKernel::Choose(const ComputeThreads& threads, const Part<T>& whole) const {
-  const ConvShape& s = whole.shape;
-  const int64_t groups = (s.n + kConvTogether - 1) / kConvTogether;
-  Plan<T> plan = {&ConvKernel::RunGeneric<T>, s.n, threads.num_threads()};
-  bool units_are_images = true;
-  if constexpr (std::is_same_v<T, float>) {
-    if (PreferPointwiseConv(pass_, s, whole.epilogue)) {
-      plan.run = &ConvKernel::RunPointwise;
-    } else if (!PreferDirectConv(pass_, s)) {
-      plan.run = &ConvKernel::RunLibrary;
-    } else if (pass_ == ConvPass::kBackwardFilter) {
-      plan.run = &ConvKernel::RunDirect;
-      plan.units = groups;
-      units_are_images = false;
-    } else {
-      plan.run = &ConvKernel::RunHalves;
-      plan.units = 2 * groups;
-      units_are_images = false;
-      // An input's gradient is computed while another thread computes the filter's; whoever is done
-      // first helps. Each range packs the weights for itself.
-      if (pass_ == ConvPass::kBackwardInput && threads.num_threads() > 1) plan.ranges *= 2;
-    }
-  }
-  if (pass_ == ConvPass::kForward && units_are_images) {
-    plan.bands = Bands(s, threads.num_threads());
-    plan.units *= plan.bands;
-  }
-  const auto worthwhile = static_cast<int64_t>(s.work() * (sizeof(T) == 8 ? 4 : 1) / kRangeWork);
-  plan.ranges = std::max<int64_t>(1, std::min({plan.ranges, plan.units, worthwhile}));
-  return plan;
+ConvKernel::Plan<float> ConvKernel::PlanOf(const ConvWay& way, const ConvShape& s) const {
+  auto run = &ConvKernel::RunLibrary;
+  if (way.loops == ConvLoops::kPointwise) run = &ConvKernel::RunPointwise;
+  if (way.loops == ConvLoops::kDirect)
+    run = pass_ == ConvPass::kBackwardFilter ? &ConvKernel::RunDirect : &ConvKernel::RunHalves;
+  return {run, ConvUnits(pass_, s, way.loops, way.bands), way.ranges, way.bands};
 }
 
 // By our own loops, halves of the rows of groups of kConvTogether images: a batch of a hundred has
@@ -253,7 +221,31 @@ void ConvKernel::RunGeneric(const Part<T>& whole, int64_t begin, int64_t end) {
 // the number of threads but on no race.
 template <class T>
 void ConvKernel::Run(ComputeThreads* threads, const Part<T>& whole) {
-  const Plan<T> plan = Choose(*threads, whole);
+  if constexpr (std::is_same_v<T, float>) {
+    if (tune::Active()) [[unlikely]]
+      return RunTuned(threads, whole);
+  }
+  RunPlan(threads, whole, PlanByRule(threads->num_threads(), whole));
+}
+
+// In the way that was the fastest here, or in one that is being tried.
+void ConvKernel::RunTuned(ComputeThreads* threads, const Part<float>& whole) {
+  const ConvShape& s = whole.shape;
+  const ConvEpilogue<float>& e = whole.epilogue;
+  const int count = threads->num_threads();
+  const ConvWays ways(count, pass_, s, e);
+  tune::Trial trial(ConvKey(count, pass_, s, e, constant_filter_), [&] { return ways.Names(); });
+  if (trial.trying()) {
+    has_tried_.store(true, std::memory_order_relaxed);
+  } else if (has_tried_.load(std::memory_order_relaxed) && has_tried_.exchange(false)) {
+    dnnl_.DropIdle();  // what the ways that lost have set up
+  }
+  RunPlan(threads, whole, PlanOf(ways.way[trial.way()], s));
+  trial.Done();
+}
+
+template <class T>
+void ConvKernel::RunPlan(ComputeThreads* threads, const Part<T>& whole, const Plan<T>& plan) {
   const int64_t filter = whole.shape.filter_size(), channels = whole.shape.oc, sums = filter + channels;
   std::vector<T> partial(pass_ == ConvPass::kBackwardFilter ? (plan.ranges - 1) * sums : 0);
   threads->ParallelRanges(plan.ranges, plan.ranges, [&](int64_t first, int64_t limit) {
@@ -357,7 +349,10 @@ absl::Status ConvKernel::Compute(KernelContext& ctx, const ConvFusion& fusion) {
     };
     const ConvEpilogue<T> e = {data(bias),          fusion.activation, data(relu_output),
                                data(bias_gradient), fusion.norm,       data(addend)};
-    if (s.work() > 0) return Run<T>(ctx.threads(), {s, data(a), data(b), data(result), e});
+    if (s.work() > 0) {
+      const tune::AtNode here(ctx.node().name, ctx.node().op);
+      return Run<T>(ctx.threads(), {s, data(a), data(b), data(result), e});
+    }
     // No images or no channels: sums of nothing.
     if (result.num_elements() > 0) std::memset(result.raw(), 0, result.bytes());
     if (pass_ == ConvPass::kForward) FinishForward<T>(e, s.n * s.oh * s.ow, s.oc, data(result));

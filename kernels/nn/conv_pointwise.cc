@@ -18,9 +18,13 @@ constexpr int64_t kFilterChannels = 8;
 
 }  // namespace
 
+bool TakesPointwiseConv(const ConvShape& s) {
+  return s.kh == 1 && s.kw == 1 && s.stride_h == 1 && s.stride_w == 1 && s.groups == 1 && s.oh == s.h && s.ow == s.w &&
+         s.top == 0 && s.left == 0;
+}
+
 bool PreferPointwiseConv(ConvPass pass, const ConvShape& s, const ConvEpilogue<float>& e) {
-  if (s.kh != 1 || s.kw != 1 || s.stride_h != 1 || s.stride_w != 1 || s.groups != 1) return false;
-  if (s.oh != s.h || s.ow != s.w || s.top != 0 || s.left != 0 || IsaLevel() < 4) return false;
+  if (!TakesPointwiseConv(s) || IsaLevel() < 4) return false;
   switch (pass) {
     case ConvPass::kForward:
       return s.oc <= kFewOutputs;

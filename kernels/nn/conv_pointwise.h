@@ -15,7 +15,9 @@
 
 namespace troupe {
 
-// Whether PointwiseConv takes the shape and is expected to beat oneDNN and DirectConv: a rule
+// Whether PointwiseConv takes the shape.
+bool TakesPointwiseConv(const ConvShape& shape);
+// Whether it does and is expected to beat oneDNN and DirectConv: a rule
 // fitted to measurements (docs/measurements/convolutions.md). It does not look at n.
 bool PreferPointwiseConv(ConvPass pass, const ConvShape& shape, const ConvEpilogue<float>& epilogue);
 

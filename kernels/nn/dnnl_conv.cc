@@ -208,6 +208,12 @@ void DnnlConv::GiveBack(std::unique_ptr<Plan> plan) {
   }
 }
 
+void DnnlConv::DropIdle() {
+  std::vector<std::unique_ptr<Plan>> dropped;  // freed outside of the lock
+  std::lock_guard<std::mutex> lock(idle_->mu);
+  dropped.swap(idle_->plans);
+}
+
 void DnnlConv::UseKeptFilter(Plan* plan, const float* filter) {
   memory& theirs = plan->reorder_args.at(DNNL_ARG_TO);
   const auto keep = [&](const memory& kept) {

@@ -33,6 +33,8 @@ class DnnlConv {
   // nothing was written. REQUIRES: no dimension is 0.
   bool Run(const ConvShape& shape, const float* a, const float* b, float* out,
            const ConvEpilogue<float>& epilogue = {});
+  // Frees the plans that no call uses now.
+  void DropIdle();
   // The library's name of the implementation it would use ("jit:avx512_core", "gemm:jit", ...); ""
   // when it has none.
   std::string Implementation(const ConvShape& shape);

@@ -6,6 +6,7 @@
 
 #include "kernels/common/types.h"
 #include "kernels/product/gemm.h"
+#include "kernels/tune/tuning.h"
 #include "troupe/gradient_function.h"
 #include "troupe/kernel.h"
 #include "troupe/op_def.h"
@@ -139,6 +140,7 @@ absl::Status BatchMatMulKernel::Compute(KernelContext& ctx) {
   TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, out_shape));
   if (out->num_elements() == 0) return absl::OkStatus();
   const int64_t batches = batch.num_elements();
+  const tune::AtNode here(ctx.node().name, ctx.node().op);
   // One matrix y for all batches of plain x: the rows of x make one tall matrix.
   if (by.num_elements() == 1 && !adj_x_ && bx == batch) {
     s.m *= batches;

@@ -7,6 +7,7 @@
 #include "kernels/product/constant_matrix.h"
 #include "kernels/product/gemm.h"
 #include "kernels/replaced_nodes.h"
+#include "kernels/tune/tuning.h"
 #include "troupe/kernel.h"
 #include "troupe/op_def.h"
 #include "troupe/shape_inference.h"
@@ -66,6 +67,7 @@ class FusedMatMulKernel {
     if (bias.rank() != 1 || bias.dim(0) != s.n) [[unlikely]]
       return adds_ ? AddAnything(ctx, s) : RefuseBias(ctx, s);
     TROUPE_ASSIGN_OR_RETURN(Tensor * product, ctx.AllocateOutput(0, TensorShape({s.m, s.n})));
+    const tune::AtNode here(ctx.node().name, ctx.node().op);
     GemmBiasActivation(ctx.threads(), s, a.data<float>(), b.data<float>(), bias.data<float>(), activation_, alpha_,
                        product->data<float>(), constant_.Panels(ctx, s, b));
     return absl::OkStatus();

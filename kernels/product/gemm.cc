@@ -9,6 +9,8 @@
 #include "kernels/product/dnnl_sgemm.h"
 #include "kernels/product/gemm_f32.h"
 #include "kernels/product/gemm_tile.h"
+#include "kernels/product/gemm_ways.h"
+#include "kernels/tune/tuning.h"
 
 TROUPE_ISA_TABLE(GemmTileTable, kGemmTiles, PickGemmTiles)
 TROUPE_ISA_TABLE(GemmF32Table, kGemmF32, PickGemmF32)
@@ -19,29 +21,12 @@ namespace {
 
 // Below this many multiplications the tiles of gemm_isa.cc are the fastest.
 constexpr int64_t kSmallProduct = 4 * 1024;
-// Below this many our loops beat the library, which packs both operands first: measured, with the
-// operands in the second- and in the third-level cache, on shapes of 10 to 1200 rows and columns;
-// with fewer rows than kSomeRows the lower bound holds. With vectors of 256 bits the library packs
-// less.
-constexpr int64_t kMiddlingProduct512 = 25 * 1000 * 1000, kMiddlingFewRows512 = 2200 * 1000,
-                  kMiddlingProduct256 = 30 * 1000;
-constexpr int64_t kSomeRows = 16;
-// And above it with so few rows that a packed B would be used too seldom, or so few columns that
-// packing A costs more than it brings: fewer when B is read in place than when our loops turn it
-// round, and with A transposed only where it is short.
-constexpr int64_t kFewRows = 128, kFewColumns = 112, kFewColumnsTurned = 512, kShort = 128;
 // So few rows are multiplied faster by a B that lies in panels than by the library.
 constexpr int64_t kPanelRows = 48;
 // A product is looked at for zeros when that is a hundredth of its work; it leaves them out when at
 // most this share of its groups of rows is to be multiplied.
 constexpr int64_t kWorthLooking = 1000 * 1000;
 constexpr double kWorthSkipping = 0.7;
-// A range of a split product has at least this many multiplications (about 5 us of float32 work; a
-// hand-over costs about that).
-constexpr double kRangeWork = 400e3;
-// And this many rows or columns when there are more ranges than threads: each packs the other
-// operand for itself.
-constexpr int64_t kSlackRange = 128;
 
 template <class T>
 TileOperands<T> Operands(const GemmShape& s, const T* a, int64_t lda, const T* b, int64_t ldb, T* c, int64_t ldc,
@@ -70,39 +55,26 @@ constexpr double kRelativeCost<uint32_t> = 3;
 template <>
 constexpr double kRelativeCost<uint64_t> = 8;
 
-// How many ranges a product is split into. `by_rows` tells what is split, `unit` the size that
-// ranges are multiples of.
-int64_t Ranges(ComputeThreads* threads, const GemmShape& s, double relative_cost, bool* by_rows, int64_t* unit) {
-  *by_rows = s.m >= s.n;
-  const int64_t size = *by_rows ? s.m : s.n;
-  // Rows of a tile; or columns of one where there are many, half a vector where there are few.
-  *unit = *by_rows || size < 512 ? 8 : 48;
-  if (threads == nullptr || threads->num_threads() == 1) return 1;
-  const double work = static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k) * relative_cost;
-  const int64_t units = (size + *unit - 1) / *unit;
-  // Smaller ones where that costs little, for a thread that comes when others have begun.
-  const int64_t each = std::clamp<int64_t>(size / (threads->num_threads() * kSlackRange), 1, 4);
-  return std::min({threads->num_threads() * each, units, static_cast<int64_t>(work / kRangeWork)});
-}
+// How many threads share a product.
+int CountOf(ComputeThreads* threads) { return threads == nullptr ? 1 : threads->num_threads(); }
 
-// Calls f(from, to) for ranges of the rows or columns.
+// Calls f(from, to) for ranges of the rows or columns, of which there are `size`.
 template <class F>
-void ForRanges(ComputeThreads* threads, int64_t ranges, int64_t unit, int64_t size, F&& f) {
-  if (ranges <= 1) return f(int64_t{0}, size);
-  threads->ParallelRanges((size + unit - 1) / unit, ranges,
+void ForRanges(ComputeThreads* threads, const GemmSplit& split, int64_t size, F&& f) {
+  if (split.ranges <= 1) return f(int64_t{0}, size);
+  const int64_t unit = split.unit;
+  threads->ParallelRanges((size + unit - 1) / unit, split.ranges,
                           [&](int64_t first, int64_t limit) { f(first * unit, std::min(limit * unit, size)); });
 }
 
 // `product` is called as GemmStrided is, for ranges of the rows or columns.
 template <class T, class Product>
-void Split(ComputeThreads* threads, const GemmShape& s, const T* a, const T* b, T* c, Product&& product) {
+void Split(ComputeThreads* threads, const GemmSplit& split, const GemmShape& s, const T* a, const T* b, T* c,
+           Product&& product) {
   const int64_t lda = s.transpose_a ? s.m : s.k, ldb = s.transpose_b ? s.k : s.n;
-  bool by_rows;
-  int64_t unit;
-  const int64_t ranges = Ranges(threads, s, kRelativeCost<T>, &by_rows, &unit);
-  ForRanges(threads, ranges, unit, by_rows ? s.m : s.n, [&](int64_t from, int64_t to) {
+  ForRanges(threads, split, split.by_rows ? s.m : s.n, [&](int64_t from, int64_t to) {
     GemmShape part = s;
-    if (by_rows) {
+    if (split.by_rows) {
       part.m = to - from;
       product(part, a + (s.transpose_a ? from : from * lda), lda, b, ldb, c + from * s.n, s.n);
     } else {
@@ -114,7 +86,7 @@ void Split(ComputeThreads* threads, const GemmShape& s, const T* a, const T* b, 
 
 template <class T>
 void Split(ComputeThreads* threads, const GemmShape& s, const T* a, const T* b, T* c) {
-  Split<T>(threads, s, a, b, c,
+  Split<T>(threads, SplitByRule(CountOf(threads), s, kRelativeCost<T>), s, a, b, c,
            [](const GemmShape& part, const T* pa, int64_t lda, const T* pb, int64_t ldb, T* pc, int64_t ldc) {
              GemmStrided(part, pa, lda, pb, ldb, pc, ldc, false);
            });
@@ -137,21 +109,11 @@ GemmF32Operands OperandsF32(const GemmShape& s, const float* a, int64_t lda, con
   return o;
 }
 
-bool Middling(const GemmShape& s) {
-  const int64_t work = s.m * s.n * s.k;
-  if (IsaLevel() < 4) return work <= kMiddlingProduct256;
-  if (s.m < kSomeRows) return work <= kMiddlingFewRows512;
-  if (work <= kMiddlingProduct512 || s.m <= kFewRows) return true;
-  return s.n <= (s.transpose_b ? kFewColumnsTurned : kFewColumns) && (!s.transpose_a || s.k <= kShort);
-}
-
 // B in panels: columns that the loops take at once, in ranges of whole panels.
-void ProductOfPanels(ComputeThreads* threads, const GemmShape& s, const GemmF32Operands& o, const float* panels) {
+void ProductOfPanels(ComputeThreads* threads, int64_t ranges, const GemmShape& s, const GemmF32Operands& o,
+                     const float* panels) {
   const int64_t wide = PickGemmF32().panel;
-  bool by_rows;
-  int64_t unit;
-  const int64_t ranges = Ranges(threads, {.m = 1, .n = s.n, .k = s.k * s.m}, 1, &by_rows, &unit);
-  ForRanges(threads, ranges, 1, (s.n + wide - 1) / wide, [&](int64_t from, int64_t to) {
+  ForRanges(threads, {false, 1, ranges}, (s.n + wide - 1) / wide, [&](int64_t from, int64_t to) {
     for (int64_t j = from * wide; j < std::min(to * wide, s.n); j += wide) {
       GemmF32Operands part = o;
       part.n = part.b_row = std::min(wide, s.n - j);
@@ -182,10 +144,7 @@ bool LeavesOutZeros(const GemmF32Operands& o) {
 void VectorTimesMatrix(ComputeThreads* threads, const GemmShape& s, const float* x, const float* b, float* c) {
   const GemvF32Table& table = PickGemvF32();
   // Reading the matrix is what takes time, some twenty multiplications' worth an element.
-  bool by_rows;
-  int64_t unit;
-  const int64_t ranges = Ranges(threads, s, 10, &by_rows, &unit);
-  ForRanges(threads, ranges, unit, s.n, [&](int64_t from, int64_t to) {
+  ForRanges(threads, SplitByRule(CountOf(threads), s, 10), s.n, [&](int64_t from, int64_t to) {
     if (s.transpose_b) {
       table.vector_dots(x, b + from * s.k, s.k, s.k, to - from, c + from);
     } else {
@@ -194,7 +153,66 @@ void VectorTimesMatrix(ComputeThreads* threads, const GemmShape& s, const float*
   });
 }
 
-// Dense operands. The bias is left to the caller when this returns false.
+// By our own loops; `loops` is one of the table's.
+void OwnProduct(ComputeThreads* threads, const GemmSplit& split, const GemmF32Operands& o,
+                void (*loops)(const GemmF32Operands&)) {
+  ForRanges(threads, split, split.by_rows ? o.m : o.n, [&](int64_t from, int64_t to) {
+    GemmF32Operands part = o;
+    if (split.by_rows) {
+      part.m = to - from;
+      part.a += from * o.a_row;
+      part.c += from * o.ldc;
+    } else {
+      part.n = to - from;
+      part.b += from * o.b_col;
+      part.c += from;
+      if (o.bias != nullptr) part.bias += from;
+    }
+    loops(part);
+  });
+}
+
+// False when bias and activation are left to the caller.
+bool ProductInWay(ComputeThreads* threads, const GemmWay& way, const GemmShape& s, const GemmF32Operands& o,
+                  const float* panels) {
+  switch (way.loops) {
+    case GemmLoops::kLibrary:
+      // The whole product's shape has chosen, so that a range of it goes the same way.
+      Split<float>(threads, way.split, s, o.a, o.b, o.c, LibraryProduct);
+      return false;
+    case GemmLoops::kPanels:
+      ProductOfPanels(threads, way.split.ranges, s, o, panels);
+      return true;
+    case GemmLoops::kOwn:
+      break;
+  }
+  OwnProduct(threads, way.split, o, PickGemmF32().product);
+  return true;
+}
+
+constexpr const char* kNumbers[] = {"m", "n", "k", "ta", "tb", "bias", "panels", "threads"};
+constexpr tune::Problem kProblem = {"matmul", kNumbers};
+
+// In the way that was the fastest here, or in one that is being tried. Not inline: what it takes of
+// the stack is none of a small product's.
+[[gnu::noinline]] void TunedProduct(ComputeThreads* threads, const GemmShape& s, const GemmF32Operands& o,
+                                    const float* panels) {
+  const int count = CountOf(threads);
+  const GemmWays ways(count, s, panels != nullptr);
+  tune::Trial trial(
+      tune::Key(&kProblem, {s.m, s.n, s.k, s.transpose_a, s.transpose_b, o.bias != nullptr, panels != nullptr, count}),
+      [&] { return ways.Names(); });
+  if (!ProductInWay(threads, ways.way[trial.way()], s, o, panels) && o.bias != nullptr) {
+    // Its time is part of the way's: our own loops have it inside.
+    const FusedActivation behind = o.activation == GemmActivation::kRelu    ? FusedActivation::kRelu
+                                   : o.activation == GemmActivation::kRelu6 ? FusedActivation::kRelu6
+                                                                            : FusedActivation::kNone;
+    AddBiasActivation(threads, behind, 0, s.m, s.n, o.bias, o.c);
+  }
+  trial.Done();
+}
+
+// Dense operands. Bias and activation are left to the caller when this returns false.
 bool SplitF32(ComputeThreads* threads, const GemmShape& s, const float* a, const float* b, const float* bias,
               GemmActivation activation, float* c, const float* panels) {
   if (s.m * s.n * s.k <= kSmallProduct) {
@@ -209,38 +227,17 @@ bool SplitF32(ComputeThreads* threads, const GemmShape& s, const float* a, const
   }
   GemmF32Operands o = OperandsF32(s, a, s.transpose_a ? s.m : s.k, b, s.transpose_b ? s.k : s.n, c, s.n);
   const bool skip = LeavesOutZeros(o);
-  if (!skip && panels != nullptr) {
-    o.bias = bias;
-    o.activation = activation;
-    ProductOfPanels(threads, s, o, panels);
-    return true;
-  }
-  if (!skip && !Middling(s)) {
-    // The whole product's shape has chosen, so that a range of it goes the same way.
-    Split<float>(threads, s, a, b, c, LibraryProduct);
-    return false;
-  }
   o.bias = bias;
   o.activation = activation;
-  bool by_rows;
-  int64_t unit;
-  const int64_t ranges = Ranges(threads, s, skip ? 0.5 : 1, &by_rows, &unit);
-  const auto run = skip ? PickGemmF32().product_skipping : PickGemmF32().product;
-  ForRanges(threads, ranges, unit, by_rows ? s.m : s.n, [&](int64_t from, int64_t to) {
-    GemmF32Operands part = o;
-    if (by_rows) {
-      part.m = to - from;
-      part.a += from * o.a_row;
-      part.c += from * o.ldc;
-    } else {
-      part.n = to - from;
-      part.b += from * o.b_col;
-      part.c += from;
-      if (bias != nullptr) part.bias += from;
-    }
-    run(part);
-  });
-  return true;
+  if (skip) {
+    OwnProduct(threads, SplitByRule(CountOf(threads), s, 0.5), o, PickGemmF32().product_skipping);
+    return true;
+  }
+  if (tune::Active()) [[unlikely]] {
+    TunedProduct(threads, s, o, panels);
+    return true;
+  }
+  return ProductInWay(threads, WayByRule(CountOf(threads), s, panels != nullptr), s, o, panels);
 }
 
 template <class T, class F>

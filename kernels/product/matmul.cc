@@ -2,6 +2,7 @@
 #include "kernels/common/types.h"
 #include "kernels/product/constant_matrix.h"
 #include "kernels/product/gemm.h"
+#include "kernels/tune/tuning.h"
 #include "troupe/gradient_function.h"
 #include "troupe/kernel.h"
 #include "troupe/op_def.h"
@@ -79,6 +80,7 @@ class MatMulKernel {
                              ": inner dimensions differ");
     }
     TROUPE_ASSIGN_OR_RETURN(Tensor * product, ctx.AllocateOutput(0, TensorShape({s.m, s.n})));
+    const tune::AtNode here(ctx.node().name, ctx.node().op);
     Gemm(ctx.threads(), dtype_, s, a.raw(), b.raw(), product->raw(), constant_.Panels(ctx, s, b));
     return absl::OkStatus();
   }

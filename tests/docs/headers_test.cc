@@ -20,6 +20,7 @@
 #include "troupe/timeline.h"
 #include "troupe/train/recurrent.h"
 #include "troupe/troupe.h"
+#include "troupe/tuning.h"
 
 namespace {
 
@@ -480,6 +481,17 @@ BOOST_AUTO_TEST_CASE(the_program_of_checkpoint) {
   // clang-format on
   BOOST_REQUIRE_MESSAGE(s.ok() && again.ok(), s << again.status());
   BOOST_TEST(again->DebugString() == "float32 [2] [1 2]");
+}
+
+BOOST_AUTO_TEST_CASE(the_program_of_tuning) {
+  // clang-format off
+  // [include/troupe/tuning.h]
+  SetTuning(TuningMode::kAll);                      // from the next step on
+  absl::Status s = SaveTuning("mem://tuning.txt");  // behind the last
+  // [/include/troupe/tuning.h]
+  // clang-format on
+  SetTuning(TuningMode::kOff);
+  BOOST_TEST(s.ok(), s);
 }
 
 }  // namespace

@@ -327,7 +327,7 @@ BOOST_AUTO_TEST_CASE(mistakes_of_usage_end_with_2) {
     BOOST_TEST(e.err != "");
   }
   const std::string commands =
-      "the commands are run, ops, graph, checkpoint, trace, serve, status, cluster and play (troupe --help says more)\n";
+      "the commands are run, tune, ops, graph, checkpoint, trace, serve, status, cluster and play (troupe --help says more)\n";
   BOOST_TEST(RunProgram({}).err == "troupe: name a command: " + commands);
   BOOST_TEST(RunProgram({"frob", "--help"}).err == "troupe: there is no command 'frob'; " + commands);
   const Ended nothing = Run({});

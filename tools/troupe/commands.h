@@ -48,6 +48,18 @@ struct RunFlags {
 };
 int RunCommand(const RunFlags& flags);
 
+struct TuneFlags {
+  RunFlags run;                     // graph, signature, tags, feeds, fetches, targets, inits, threads
+  std::vector<std::string> shapes;  // NAME=SIZE,SIZE,...: fed with numbers of our own
+  std::string cache;                // a file of choices; "": none
+  bool same_bits = false;           // among the ways that have the bits of the fixed choice
+  int most_runs = 1000;
+  bool json = false;
+};
+// Runs a graph until it is known which way each of its products and convolutions takes, and prints
+// that.
+int TuneCommand(const TuneFlags& flags);
+
 struct OpsFlags {
   std::vector<std::string> names;  // empty: all
   bool names_only = false;

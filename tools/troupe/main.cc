@@ -36,6 +36,12 @@ constexpr const char* kTraceAbout =
 
 FILE comes from `troupe run --trace`, from a program (troupe/timeline.h), or from this command's --out.)";
 
+constexpr const char* kTuneAbout =
+    R"(Runs a graph until it has been tried which way each of its products and convolutions takes the least time here.
+
+Prints these ways with their times, the chosen one, and the time of a step with the fixed choice and with the
+chosen ones. With --cache the choices are kept in a file, for TROUPE_TUNE_CACHE (docs/guide/tuning.md).)";
+
 // What the current exception says, for a reader who knows nothing of C++.
 std::string ExceptionText() {
   try {
@@ -76,6 +82,34 @@ void AddTls(CLI::App* c, TlsFlags* tls) {
                 "TROUPE_TLS_PASSPHRASE is the passphrase itself)");
   c->add_option("--tls_peer_name", tls->peer_name,
                 "A DNS name that the certificates of all others must have (TROUPE_TLS_PEER_NAME)");
+}
+
+template <class Command>
+void AddTune(const Command& command, TuneFlags* tune) {
+  CLI::App* t = command("tune", kTuneAbout, [tune] { return TuneCommand(*tune); });
+  t->add_option("GRAPH", tune->run.graph, "As of `troupe run`: a GraphDef file, or the folder of a SavedModel")
+      ->required();
+  t->add_option("--signature", tune->run.signature, "Of a SavedModel: the signature whose keys are named");
+  t->add_option("--tags", tune->run.tags, "Of a SavedModel: the tags of the graph, with commas (serve)")
+      ->delimiter(',');
+  t->add_option("--shape", tune->shapes,
+                "NAME[:PORT]=SIZE,SIZE,...: feed numbers of this shape; may be given again. Placeholders whose shape "
+                "the graph knows are fed without it, with 1 where a size is open")
+      ->allow_extra_args(false);
+  t->add_option("--feed", tune->run.feeds, "NAME[:PORT]=VALUE or NAME[:PORT]=@FILE.npy; may be given again")
+      ->allow_extra_args(false);
+  t->add_option("--fetch", tune->run.fetches, "NAME[:PORT] of a tensor to fetch; may be given again")
+      ->allow_extra_args(false);
+  t->add_option("--target", tune->run.targets, "NAME of a node to run; may be given again")->allow_extra_args(false);
+  t->add_option("--init", tune->run.inits, "NAME of a node to run once, in a step before; may be given again")
+      ->allow_extra_args(false);
+  t->add_option("--threads", tune->run.threads, "Busy threads in all; 0 = one per hardware thread")
+      ->check(Quiet(CLI::Range(0, 1024)));
+  t->add_option("--cache", tune->cache, "Take the choices of FILE, if it is there, and write all of them into it");
+  t->add_flag("--same_bits", tune->same_bits, "Try only ways that have the bits of the fixed choice");
+  t->add_option("--most_runs", tune->most_runs, "Stop after so many runs in any case (1000)")
+      ->check(Quiet(CLI::Range(1, 1000000)));
+  t->add_flag("--json", tune->json, "Print a JSON object");
 }
 
 template <class Command>
@@ -250,6 +284,9 @@ int Run(int argc, char** argv) {
   r->add_flag("--json", run.json, "Print one JSON object: `fetches`, with every element, and `timing` with --repeat");
   r->add_flag("--full", run.full, "Print every element of tensors with more than 1000, too");
 
+  TuneFlags tune;
+  AddTune(command, &tune);
+
   OpsFlags ops;
   CLI::App* o = command("ops", "Lists the ops there are: signature, attrs, types of the CPU kernels, documentation.",
                         [&] { return OpsCommand(ops); });
@@ -308,7 +345,8 @@ int Run(int argc, char** argv) {
           &play);
 
   constexpr const char* kCommands =
-      "the commands are run, ops, graph, checkpoint, trace, serve, status, cluster and play (troupe --help says more)";
+      "the commands are run, tune, ops, graph, checkpoint, trace, serve, status, cluster and play "
+      "(troupe --help says more)";
   if (argc < 2) return Complain(kUsage, std::string("name a command: ") + kCommands);
   const std::string first = argv[1];
   if (!first.starts_with('-') && app.get_subcommands([&](CLI::App* c) { return c->get_name() == first; }).empty())

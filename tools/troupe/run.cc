@@ -3,19 +3,14 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <optional>
 
-#include "graph/ir/on_arena.h"
 #include "tools/troupe/commands.h"
-#include "tools/troupe/load_graph.h"
 #include "tools/troupe/npy.h"
 #include "tools/troupe/output.h"
-#include "tools/troupe/saved_model.h"
+#include "tools/troupe/run_inputs.h"
 #include "tools/troupe/value_text.h"
 #include "tools/troupe/write_file.h"
-#include "troupe/import_export.h"
 #include "troupe/proto/config.pb.h"
-#include "troupe/proto/graph.pb.h"
 #include "troupe/session.h"
 #include "troupe/timeline.h"
 
@@ -24,70 +19,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 double SecondsSince(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
-
-// Nodes that nobody consumes, in the order of the graph.
-std::vector<std::string> Sinks(const Graph& graph) {
-  std::vector<std::string> names;
-  for (const Node* n : graph.op_nodes()) {
-    if (n->out_edges().empty()) names.push_back(n->name());
-  }
-  return names;
-}
-
-int NothingToRun(const Graph& graph) {
-  const std::vector<std::string> sinks = Sinks(graph);
-  std::string message = "there is nothing to compute: name a --fetch or a --target.";
-  if (sinks.empty()) return Complain(kUsage, message + " The graph has no sinks.");
-  message += " The graph's sinks (nodes whose outputs nobody uses) are:";
-  constexpr size_t kShown = 50;
-  for (size_t i = 0; i < std::min(sinks.size(), kShown); ++i) {
-    const Node* n = graph.Find(sinks[i]);
-    StrAppend(&message, "\n  ", n->name(), " (", n->op().name,
-              n->num_outputs() == 0 ? ", no output: a --target)" : ")");
-  }
-  if (sinks.size() > kShown) StrAppend(&message, "\n  ... and ", sinks.size() - kShown, " more");
-  return Complain(kUsage, message);
-}
-
-struct Argument {
-  int code = kOk;
-  absl::Status status;
-};
-
-// Reads one --feed. What is wrong with the text is a mistake of usage; what is wrong with a file is
-// a failure.
-Argument ReadFeed(const std::string& text, const Graph& graph, Feeds* feeds) {
-  const auto bad = [&](int code, const absl::Status& s) {
-    return Argument{code, Annotate(s, StrCat("--feed ", text.substr(0, 100)))};
-  };
-  const size_t equals = text.find('=');
-  if (equals == std::string::npos || equals == 0)
-    return bad(kUsage, InvalidArgument("must be NAME=VALUE or NAME=@FILE.npy"));
-  const std::string name = text.substr(0, equals), value = text.substr(equals + 1);
-  const auto parsed = ParseTensorName(name);
-  if (!parsed.ok()) return bad(kUsage, parsed.status());
-  const auto& [node_name, port] = *parsed;
-  if (port == kControlSlot) return bad(kUsage, InvalidArgument("'", name, "' is no tensor"));
-  const Node* node = graph.Find(node_name);
-  if (node == nullptr || !node->IsOp()) return bad(kFailed, NotFound("the graph has no node '", node_name, "'"));
-  if (port >= node->num_outputs()) {
-    return bad(kFailed,
-               InvalidArgument("node '", node_name, "' (", node->op().name, ") has ", node->num_outputs(), " outputs"));
-  }
-  const DType dtype = BaseType(node->output_type(port));
-  absl::StatusOr<Tensor> tensor;
-  int code = kUsage;
-  if (!value.empty() && value[0] == '@') {
-    code = kFailed;
-    tensor = ReadNpy(value.substr(1));
-    if (tensor.ok()) tensor = ConvertTensor(*tensor, dtype);
-  } else {
-    tensor = ParseValue(value, dtype);
-  }
-  if (!tensor.ok()) return bad(code, tensor.status());
-  feeds->emplace_back(name, *std::move(tensor));
-  return {};
-}
 
 struct Timing {
   int nodes = 0;
@@ -214,53 +145,14 @@ absl::Status Trace(Session* session, const RunFlags& flags, const Feeds& feeds) 
   return Annotate(s, "--trace");
 }
 
-// What a session is given: the graph as it is, or that of a SavedModel.
-struct Loaded {
-  OnArena<proto::GraphDef> def;
-  Graph graph;
-  std::optional<train::SavedModel> model;
-  absl::Status Extend(Session* session) {
-    if (!model) return session->Extend(*def);
-    TROUPE_RETURN_IF_ERROR(session->Extend(graph));
-    return model->Load(*session);
-  }
-  int num_nodes() const { return model ? graph.num_nodes() - 2 : def->node_size(); }
-};
-
-// Reads the graph and the feeds. A graph of our own tells what type a feed has and what there is to
-// compute. kOk when all is there.
-int Load(RunFlags* flags, std::vector<std::string>* labels, Loaded* loaded, Feeds* feeds) {
-  if (IsSavedModel(flags->graph)) {
-    absl::StatusOr<train::SavedModel> model = LoadSavedModel(&loaded->graph, flags, labels);
-    if (!model.ok()) return Complain(kFailed, model.status());
-    loaded->model = *std::move(model);
-  } else {
-    if (!flags->signature.empty() || !flags->tags.empty())
-      return Complain(kUsage, flags->graph + " is no folder of a SavedModel, to which --signature and --tags belong");
-    if (absl::Status s = LoadGraph(flags->graph, loaded->def.get()); !s.ok()) return Complain(kFailed, s);
-    *labels = flags->fetches;
-  }
-  const bool names_something = !flags->fetches.empty() || !flags->targets.empty() || !flags->inits.empty();
-  if (flags->feeds.empty() && names_something) return kOk;
-  if (!loaded->model) {
-    if (auto imported = ImportGraphDef(*loaded->def, {}, &loaded->graph); !imported.ok())
-      return Complain(kFailed, Annotate(imported.status(), flags->graph));
-  }
-  if (!names_something) return NothingToRun(loaded->graph);
-  for (const std::string& text : flags->feeds) {
-    if (Argument a = ReadFeed(text, loaded->graph, feeds); a.code != kOk) return Complain(a.code, a.status);
-  }
-  return kOk;
-}
-
 }  // namespace
 
 int RunCommand(const RunFlags& given) {
   RunFlags flags = given;
   std::vector<std::string> labels;
-  Loaded loaded;
+  LoadedGraph loaded;
   Feeds feeds;
-  if (const int code = Load(&flags, &labels, &loaded, &feeds); code != kOk) return code;
+  if (const int code = LoadToRun(&flags, &labels, &loaded, &feeds); code != kOk) return code;
   if (!flags.server.empty()) {
     if (const absl::Status tls = UseTls(ToOptions(flags.tls)); !tls.ok()) return Complain(kFailed, tls);
   }

@@ -34,6 +34,9 @@ def row(what, threads, goal, result):
                 raise Failed("%s: the losses of the first steps are not those of %s, but %.2g away" % (what, name, difference))
             note += ", whose losses in the first %d steps are ours within %.1g" % (len(head["losses"]), difference)
         notes.append(note)
+    for unit, key, factor in (("processor time a step, ms", "cpu_s_per_step", 1e3), ("peak MB", "peak_bytes", 1e-6)):
+        known = ["%s %.3g" % (n, r[2][key] * factor) for n, r in result.items() if key in r[2]]
+        notes += ["%s: %s" % (unit, ", ".join(known))] if known else []
     made.note = "; ".join(notes)
     return made.against_best("<=", goal, best=min)
 

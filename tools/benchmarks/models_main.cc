@@ -18,7 +18,7 @@ using namespace troupe::bench;  // NOLINT
 
 struct Flags {
   std::string model;
-  int threads = 1, losses = 10;
+  int threads = 1, losses = 5;
   double seconds = 0.4;
 };
 
@@ -86,6 +86,7 @@ int Main(const Flags& flags) {
   for (const auto& fixed : m.always) names.push_back(fixed.first);
   const Callable step = Need(session->Prepare(names, {m.loss}, {m.train}));
   size_t next = 0;
+  double processor = 0;
   std::vector<Tensor> out;
   const auto run = [&] { Need(step.Run(batches[next++ % batches.size()], &out)); };
   std::string losses;
@@ -95,9 +96,18 @@ int Main(const Flags& flags) {
     std::snprintf(text, sizeof text, "%s%.9g", i > 0 ? "," : "", static_cast<double>(out[0].scalar<float>()));
     losses += text;
   }
+  const size_t before = next;
   return Serve(
-      StrCat("{\"losses\":[", losses, "]}"), [&] { return Sample(flags.seconds, run); },
-      [] { return StrCat("{\"peak_bytes\":", PeakMemory(), "}"); });
+      StrCat("{\"losses\":[", losses, "]}"),
+      [&] {
+        const double start = CpuSeconds(), seconds = Sample(flags.seconds, run);
+        processor += CpuSeconds() - start;
+        return seconds;
+      },
+      [&] {
+        const double steps = static_cast<double>(std::max<size_t>(next - before, 1));
+        return StrCat("{\"peak_bytes\":", PeakMemory(), ",\"cpu_s_per_step\":", processor / steps, "}");
+      });
 }
 
 }  // namespace

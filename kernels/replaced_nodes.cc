@@ -17,8 +17,14 @@ ReplacedNodes::ReplacedNodes(const Node& node) {
 
 absl::Status ReplacedNodes::At(const absl::Status& status, std::string_view op, const KernelNode& node) const {
   const auto it = std::find(ops_.begin(), ops_.end(), op);
-  if (status.ok() || it == ops_.end()) return status;
-  return WithAddress(status, names_[static_cast<size_t>(it - ops_.begin())], *it, node.device->name(), node.location);
+  if (it == ops_.end()) return status;
+  return AtPart(status, static_cast<int>(it - ops_.begin()), node);
+}
+
+absl::Status ReplacedNodes::AtPart(const absl::Status& status, int place, const KernelNode& node) const {
+  const auto i = static_cast<size_t>(place);
+  if (status.ok() || i >= ops_.size()) return status;
+  return WithAddress(status, names_[i], ops_[i], node.device->name(), node.location);
 }
 
 }  // namespace troupe

@@ -18,6 +18,8 @@ class ReplacedNodes {
   explicit ReplacedNodes(const Node& node);
   // `status` with the address of the first of them with op `op`; as it is when there is none.
   absl::Status At(const absl::Status& status, std::string_view op, const KernelNode& node) const;
+  // The same of the one at this place in their order.
+  absl::Status AtPart(const absl::Status& status, int place, const KernelNode& node) const;
   // In the order in which they computed; empty when it is not known.
   const std::vector<std::string>& ops() const { return ops_; }
   // In the Add among them, what is added to the product stands before it.

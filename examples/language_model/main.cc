@@ -11,73 +11,23 @@
 #include <random>
 
 #include "examples/common/training.h"
+#include "model.h"
 #include "text.h"
 #include "troupe/files.h"
-#include "troupe/train/recurrent.h"
 
 namespace {
 
 using namespace troupe;  // NOLINT: an example reads better with it
+using language_model::Model;
 using language_model::Streams;
 using language_model::Vocabulary;
 
 struct Flags : example::Flags {
   std::string text, test, start;
   bool characters = false;
-  int64_t epochs = 5, words = 10000, units = 200, layers = 2, batch = 20, time = 35, write = 200;
-  double learning_rate = 0.002, dropout = 0.0, temperature = 0.8;
+  int64_t epochs = 5, words = 10000, batch = 20, time = 35, write = 200;
+  language_model::ModelOptions model;
 };
-
-struct Model {
-  Output x, y;               // symbols [batch, time], and those that follow
-  Output training;           // whether units are dropped
-  OutputList before, after;  // the state: c and h of each layer
-  Output loss;               // the mean over all symbols, in nats
-  Output next;               // [batch, symbols]: how likely each is to follow the last one of x
-  Operation train, init;
-};
-
-Model Build(const Scope& root, const Flags& flags, int64_t symbols) {
-  Model m;
-  int64_t seed = flags.seed * 100;
-  const auto next_seed = [&] { return flags.seed == 0 ? 0 : ++seed; };
-  m.x = ops::Placeholder(root.WithOpName("x"), DType::kInt32, {.shape = {-1, -1}});
-  m.y = ops::Placeholder(root.WithOpName("y"), DType::kInt32, {.shape = {-1, -1}});
-  m.training = ops::Placeholder(root.WithOpName("training"), DType::kBool, {.shape = TensorShape()});
-  const auto dropped = [&](const Output& h) {
-    return flags.dropout > 0 ? layers::Dropout(root, h, flags.dropout, m.training, next_seed()) : h;
-  };
-  layers::EmbeddingOptions table;
-  table.initializer = init::RandomUniform(-0.1, 0.1, next_seed());
-  Output h = layers::Embedding(root.WithOpName("embedding"), m.x, symbols, flags.units, table);
-  for (int64_t i = 0; i < flags.layers; ++i) {
-    layers::LstmOptions cell;
-    cell.kernel_initializer = init::GlorotUniform(next_seed());
-    layers::RnnOptions rnn;
-    for (const char* part : {"c", "h"}) {
-      const std::string name = StrCat(part, i);
-      m.before.push_back(ops::Placeholder(root.WithOpName(name), DType::kFloat, {.shape = {-1, flags.units}}));
-      rnn.initial_state.push_back(m.before.back());
-    }
-    const layers::RnnResult r = layers::Lstm(root.WithOpName(StrCat("layer", i)), dropped(h), flags.units, cell, rnn);
-    m.after.insert(m.after.end(), r.state.begin(), r.state.end());
-    h = r.outputs;
-  }
-  layers::LayerOptions last;
-  last.kernel_initializer = init::GlorotUniform(next_seed());
-  const Output rows = ops::Reshape(root, dropped(h), Tensor::Vector<int32_t>({-1, static_cast<int32_t>(flags.units)}));
-  const Output logits = layers::Dense(root.WithOpName("softmax"), rows, symbols, last);
-  const Output follow = ops::Reshape(root, m.y, Tensor::Vector<int32_t>({-1}));
-  m.loss = ops::Mean(root.WithOpName("loss"), ops::SparseSoftmaxCrossEntropyWithLogits(root, logits, follow).loss);
-  // Of the last symbol of each stream.
-  const Output ends = ops::Softmax(root, logits / static_cast<float>(flags.temperature));
-  m.next = ops::Identity(root.WithOpName("next"), ends);
-  train::Adam adam(static_cast<float>(flags.learning_rate));
-  const std::vector<train::GradAndVar> grads = adam.ComputeGradients(root, m.loss);
-  m.train = adam.ApplyGradients(root, train::ClipByGlobalNorm(root, grads, 5.0f));
-  m.init = GlobalVariablesInitializer(root);
-  return m;
-}
 
 std::vector<Tensor> Zeros(const Model& m, int64_t batch, int64_t units) {
   std::vector<Tensor> state;
@@ -119,7 +69,7 @@ class Steps {
 absl::StatusOr<std::vector<int32_t>> Write(Session& session, const Model& m, const std::vector<int32_t>& begin,
                                            const Flags& flags) {
   TROUPE_ASSIGN_OR_RETURN(const Steps read, Steps::Prepare(session, m, m.next, false));
-  std::vector<Tensor> state = Zeros(m, 1, flags.units);
+  std::vector<Tensor> state = Zeros(m, 1, flags.model.units);
   std::mt19937_64 random(static_cast<uint64_t>(flags.seed) + 1);
   std::vector<int32_t> written;
   Tensor likely;
@@ -173,10 +123,12 @@ absl::Status Run(Flags flags) {
                 flags.characters ? "characters" : "words", static_cast<long long>(train.windows()));
   }
   const Scope root = Scope::NewRootScope();
-  const Model m = Build(root, flags, vocabulary.size());
+  flags.model.symbols = vocabulary.size();
+  flags.model.seed = flags.seed;
+  const Model m = language_model::Build(root, flags.model);
   TROUPE_RETURN_IF_ERROR(root.status());
 
-  std::vector<Tensor> state = Zeros(m, flags.batch, flags.units);
+  std::vector<Tensor> state = Zeros(m, flags.batch, flags.model.units);
   absl::StatusOr<Steps> learn = Internal("not started"), judge = Internal("not started");
   example::Job job;
   job.unit = flags.characters ? "characters" : "words";
@@ -189,7 +141,7 @@ absl::Status Run(Flags flags) {
   };
   job.step = [&](int64_t step, int64_t* units) -> absl::StatusOr<double> {
     const int64_t window = step % train.windows();
-    if (window == 0) state = Zeros(m, flags.batch, flags.units);
+    if (window == 0) state = Zeros(m, flags.batch, flags.model.units);
     Tensor x, y;
     train.Window(window, &x, &y);
     *units += x.num_elements();
@@ -197,7 +149,7 @@ absl::Status Run(Flags flags) {
     return static_cast<double>(loss.scalar<float>());
   };
   job.test = [&]() -> absl::StatusOr<example::Numbers> {
-    std::vector<Tensor> of_test = Zeros(m, flags.batch, flags.units);
+    std::vector<Tensor> of_test = Zeros(m, flags.batch, flags.model.units);
     double sum = 0;
     for (int64_t w = 0; w < tests.windows(); ++w) {
       Tensor x, y;
@@ -250,17 +202,19 @@ int main(int argc, char** argv) {
   app.add_flag("--characters", flags.characters, "characters, not words");
   number("--epochs", &flags.epochs, "how often the text is read, where --steps is 0", 1);
   number("--words", &flags.words, "different words, or characters, that are told apart", 2);
-  number("--units", &flags.units, "of a layer", 1);
-  number("--layers", &flags.layers, "of cells", 1);
+  number("--units", &flags.model.units, "of a layer", 1);
+  number("--layers", &flags.model.layers, "of cells", 1);
   number("--batch", &flags.batch, "streams", 1);
   number("--time", &flags.time, "symbols of each stream that a step reads", 1);
   number("--write", &flags.write, "symbols to write at the end", 0);
   app.add_option("--start", flags.start, "what it goes on with; without it the beginning of the test");
-  app.add_option("--learning_rate", flags.learning_rate, "of Adam")->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--dropout", flags.dropout, "share of units that are dropped")
+  app.add_option("--learning_rate", flags.model.learning_rate, "of Adam")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--dropout", flags.model.dropout, "share of units that are dropped")
       ->check(CLI::Range(0.0, 0.95))
       ->capture_default_str();
-  app.add_option("--temperature", flags.temperature, "below 1: likely symbols are written even more often")
+  app.add_option("--temperature", flags.model.temperature, "below 1: likely symbols are written even more often")
       ->check(CLI::Range(0.01, 100.0))
       ->capture_default_str();
   return example::Main(&app, argc, argv, [&] { return Run(flags); });

@@ -109,6 +109,7 @@ absl::StatusOr<Node*> Fuser::Replace(FusedNode f) {
 
 absl::StatusOr<int> FuseNodes(Graph* graph, const KernelLookup& kernels, StillWanted wanted) {
   Fuser fuser(graph, kernels, wanted);
+  TROUPE_RETURN_IF_ERROR(FuseProductSums(&fuser));
   TROUPE_RETURN_IF_ERROR(FuseProducts(&fuser));
   TROUPE_RETURN_IF_ERROR(FuseConvolutionGradients(&fuser));
   TROUPE_RETURN_IF_ERROR(FuseElementwise(&fuser));

@@ -8,6 +8,8 @@
 //   the same of DepthwiseConv2dNative                  _FusedDepthwiseConv2dNative
 //   ReluGrad of a Conv2DBackpropInput                  _Conv2DBackpropInputReluGrad
 //   Conv2DBackpropFilter and BiasAddGrad of the same   _Conv2DBackpropFilterBias (float32)
+//   AddN of MatMuls of transposed left operands        _SumOfProducts (float32): the gradient of a
+//                                                      matrix that is multiplied again and again
 //   trees of element-wise nodes, sums and means over   _FusedElementwise
 //   the last dimension among them (layer normalisation)
 //
@@ -16,7 +18,7 @@
 // The element-wise ops are those for which the fused kernel has loops.
 //
 // A fused node gives the same bits as the separate nodes, except the bias gradient of
-// _Conv2DBackpropFilterBias, which is summed in another order.
+// _Conv2DBackpropFilterBias and _SumOfProducts, which are summed in another order.
 //
 // Only a value that no other node needs may vanish: a node that is fetched, read twice, or waited
 // for by a control edge stays. So the pass runs on a part as it is executed, where fetches are

@@ -57,7 +57,8 @@ class Fuser {
 };
 
 // The families. Each fuses all it finds.
-absl::Status FuseProducts(Fuser* fuser);  // MatMul and Conv2D with bias and activation
+absl::Status FuseProductSums(Fuser* fuser);  // AddN of MatMuls
+absl::Status FuseProducts(Fuser* fuser);     // MatMul and Conv2D with bias and activation
 absl::Status FuseConvolutionGradients(Fuser* fuser);
 absl::Status FuseElementwise(Fuser* fuser);
 

@@ -13,6 +13,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path.insert(0, os.path.join(ROOT, "tools", "benchmarks"))
 import groups  # noqa: E402
 import machine  # noqa: E402
+import models  # noqa: E402
 import networks  # noqa: E402
 import numbers_file  # noqa: E402
 import report  # noqa: E402
@@ -166,6 +167,23 @@ class NetworksTest(Case):
         self.assertEqual(numbers_file.difference(path("a"), path("a")), 0)
         self.assertEqual(numbers_file.difference(path("a"), path("b")), 0.2)
         self.assertEqual(numbers_file.difference(path("a"), path("c")), float("inf"))
+
+
+class ModelsTest(Case):
+    def result(self, theirs):
+        return {"Troupe": (Series([0.002]), {"losses": [4.0, 2.0]}, {"peak_bytes": 7e6, "cpu_s_per_step": 0.0015}), "TensorFlow": (Series([0.005]), {"losses": theirs, "way": "a session"}, {}),
+                "PyTorch": (Series([0.004]), {"way": "eager"}, {})}
+
+    def test_a_row_compares_with_the_best_rival_and_says_what_it_ran(self):
+        row = models.row("lstm", 2, 0.6, self.result([4.0, 2.0001]))
+        self.assertEqual((row.group, row.measure, row.unit, row.ours.median, row.ratio, row.met), ("train", "lstm, 2 threads", "ms", 2, 0.5, True))
+        self.assertEqual(row.note, "TensorFlow by a session, whose losses in the first 2 steps are ours within 5e-05; PyTorch by eager; "
+                         "processor time a step, ms: Troupe 1.5; peak MB: Troupe 7")
+
+    def test_a_rival_that_computes_something_else_is_no_rival(self):
+        for theirs in ([4.0, 2.001], [4.0], []):
+            with self.assertRaisesRegex(Failed, "lstm: the losses of the first steps are not those of TensorFlow"):
+                models.row("lstm", 1, 0.6, self.result(theirs))
 
 
 class ReportTest(Case):

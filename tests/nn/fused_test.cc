@@ -70,6 +70,28 @@ std::vector<Case> Cases() {
   cases.push_back(
       {"gradient of the input", kInput, "_Conv2DBackpropInputReluGrad", {{"x", x}, {"w", w}, {"d", d}}, true});
   cases.push_back({"gradients of filter and bias", kFilter, "_Conv2DBackpropFilterBias", {{"x", x}, {"d", d}}, true});
+  static constexpr char kProducts[] = R"(
+      a = Placeholder[dtype=float32]
+      b = Placeholder[dtype=float32]
+      c = Placeholder[dtype=float32]
+      d = Placeholder[dtype=float32]
+      e = Placeholder[dtype=float32]
+      p = MatMul[transpose_a=true](a, b)
+      q = MatMul[transpose_a=true](c, d)
+      r = MatMul[transpose_a=true](e, b)
+      y = AddN[N=3](p, q, r))";
+  // Few rows, which are put below each other, and many, which are not.
+  for (const int64_t rows : {5, 70}) {
+    cases.push_back({rows == 5 ? "sum of products of few rows" : "sum of products of many rows",
+                     kProducts,
+                     "_SumOfProducts",
+                     {{"a", Random(TensorShape({rows, 31}), 21)},
+                      {"b", Random(TensorShape({rows, 23}), 22)},
+                      {"c", Random(TensorShape({2, 31}), 23)},
+                      {"d", Random(TensorShape({2, 23}), 24)},
+                      {"e", Random(TensorShape({rows, 31}), 25)}},
+                     true});
+  }
   return cases;
 }
 
@@ -340,6 +362,9 @@ BOOST_AUTO_TEST_CASE(errors_name_the_nodes_that_were_written) {
       {7, "x", TensorShape({5, 9, 8, 3}), {"node 'y' (ReluGrad)", "[5,9,9,3]", "[5,9,8,3]"}},
       {7, "d", TensorShape({5, 5, 4, 7}), {"node 'g' (Conv2DBackpropInput)"}},
       {8, "d", TensorShape({5, 5, 5, 6}), {"node 'g' (Conv2DBackpropFilter)"}},
+      {9, "d", TensorShape({3, 23}), {"node 'q' (MatMul)", "[2,31]", "[3,23]"}},
+      {9, "e", TensorShape({5}), {"node 'r' (MatMul)", "[5]"}},
+      {9, "c", TensorShape({2, 30}), {"node 'y' (AddN)", "[31,23]", "[30,23]"}},
   };
   for (const Bad& bad : kBad) {
     Feeds feeds = cases[bad.of].feeds;

@@ -148,6 +148,34 @@ const Case kCases[] = {
      R"(g = _Conv2DBackpropFilterBias[strides={1, 1, 1, 1}, padding="SAME", _replaces={"d", "g"}, _replaced_ops={"BiasAddGrad", "Conv2DBackpropFilter"}](i, s, x)
         r = _Retval[index=0](g)
         q = _Retval[index=1](g:1))"},
+    {"the sum of products with transposed left operands",
+     R"(p = MatMul[transpose_a=true](x, i)
+        q = MatMul[transpose_a=true](f, w)
+        g = AddN[N=2](p, q)
+        r = _Retval[index=0](g))",
+     R"(g = _SumOfProducts[N=2, _replaces={"p", "q", "g"}, _replaced_ops={"MatMul", "MatMul", "AddN"}](x, f, i, w)
+        r = _Retval[index=0](g))"},
+    {"... but not with a summand that is something else, or that somebody else needs, or of tall operands",
+     R"(A = _Arg[T=float32, index=6, _output_shapes={[90,40]}]
+        B = _Arg[T=float32, index=7, _output_shapes={[90,50]}]
+        P = MatMul[transpose_a=true](A, B)
+        Q = MatMul[transpose_a=true](A, i)
+        R = AddN[N=2](P, Q)
+        O = _Retval[index=4](R)
+        p = MatMul[transpose_a=true](x, i)
+        q = MatMul[transpose_a=true, transpose_b=true](f, w)
+        g = AddN[N=2](p, q)
+        t = MatMul[transpose_a=true](x, i)
+        u = MatMul[transpose_a=true](f, w)
+        h = AddN[N=3](t, u, b)
+        k = MatMul[transpose_a=true](x, i)
+        l = MatMul[transpose_a=true](f, w)
+        o = AddN[N=2](k, l)
+        r = _Retval[index=0](g)
+        v = _Retval[index=1](h)
+        c = _Retval[index=2](o)
+        d = _Retval[index=3](l))",
+     nullptr},
     {"... but not when one of them waits for the other",
      R"(d = BiasAddGrad(x)
         n = NoOp(^d)

@@ -4,6 +4,10 @@
 //   checkpoint dd_write FOLDER   the same of dd conv=fdatasync
 //   checkpoint restore FOLDER    a sample is the GB a second of a restore; the file is not in the page cache
 //   checkpoint dd_read FOLDER    the same of dd
+//   checkpoint blocked_one FOLDER   steps on one compute thread, each of which adds to one variable
+//                                   of all in turn, while a save runs: what the longest step takes
+//                                   beyond an ordinary one, by the duration of the save
+//   checkpoint blocked_all FOLDER   the same of steps that add to every variable
 //
 //   [--mib N]                    so many MiB of variables, 64 in each
 //
@@ -12,6 +16,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <atomic>
 #include <cstdlib>
 
 #include "tools/benchmarks/serve.h"
@@ -60,22 +65,78 @@ void Dd(const std::string& arguments) {
 // Variables of `mib` MiB in all, in a session that has given them values.
 struct Model {
   Scope root = Scope::NewRootScope();
+  std::vector<Operation> adds;  // one for each variable: changes all of it
   std::unique_ptr<train::Saver> saver;
   std::unique_ptr<Session> session;
 
-  explicit Model(int64_t mib) {
+  Model(int64_t mib, int threads) {
     std::vector<Operation> starts;
+    const Output more = Const(root, 0.5f, TensorShape({kEach * kMib / 4}));
     for (int64_t i = 0; i < std::max<int64_t>(mib / kEach, 1); ++i) {
       const Output noise = ops::RandomUniform(root, Const(root, {static_cast<int32_t>(kEach * kMib / 4)}),
                                               DType::kFloat, {.seed = i + 1});
-      starts.push_back(Variable(root.WithOpName(StrCat("w", i)), noise).initializer());
+      const Variable v(root.WithOpName(StrCat("w", i)), noise);
+      starts.push_back(v.initializer());
+      adds.emplace_back(v.AssignAdd(root, more));
     }
     saver = std::make_unique<train::Saver>(root, train::SaverOptions{.max_to_keep = 1});
     Need(root.status());
-    session = Need(Session::Create());
+    SessionOptions options;
+    options.runtime_options.threads = threads;
+    session = Need(Session::Create(options));
     Need(session->Extend(*root.graph()));
     Need(session->Run({}, {}, starts, nullptr));
   }
+};
+
+// How long steps that change variables are held up by a save of all.
+class Blocked {
+ public:
+  // `all`: each step changes every variable, else one of them in turn.
+  Blocked(Model* model, std::string prefix, bool all) : model_(model), prefix_(std::move(prefix)) {
+    const auto prepare = [&](const std::vector<Operation>& changes) {
+      steps_.push_back(Need(model->session->Prepare({}, {}, changes)));
+    };
+    if (all) {
+      prepare(model->adds);
+    } else {
+      for (const Operation& add : model->adds) prepare({add});
+    }
+  }
+  // What the longest step takes beyond an ordinary one, divided by the time of the save.
+  double Sample() {
+    std::vector<double> alone;
+    for (size_t i = 0; i < std::max<size_t>(5, steps_.size()); ++i) {
+      const Clock::time_point start = Clock::now();
+      Step();
+      alone.push_back(SecondsSince(start));
+    }
+    std::nth_element(alone.begin(), alone.begin() + static_cast<std::ptrdiff_t>(alone.size() / 2), alone.end());
+    std::atomic<bool> done = false;
+    double duration = 0, longest = 0;
+    const Clock::time_point begin = Clock::now();
+    // From the end of one step to that of the next: the training thread takes the values, too.
+    Clock::time_point last = begin;
+    model_->saver->SaveAsync(*model_->session, prefix_, {.write_state = false}, [&](absl::StatusOr<std::string> s) {
+      Need(s.status());
+      duration = SecondsSince(begin);
+      done = true;
+    });
+    while (!done) {
+      Step();
+      longest = std::max(longest, SecondsSince(last));
+      last = Clock::now();
+    }
+    model_->saver->WaitForSaves();
+    return (longest - alone[alone.size() / 2]) / duration;
+  }
+
+ private:
+  void Step() { Need(steps_[next_++ % steps_.size()].Run({}, nullptr)); }
+  Model* const model_;
+  const std::string prefix_;
+  std::vector<Callable> steps_;
+  size_t next_ = 0;
 };
 
 int Main(const Flags& flags) {
@@ -95,9 +156,13 @@ int Main(const Flags& flags) {
     files::Delete(plain).IgnoreError();
     return code;
   }
-  Model model(flags.mib);
+  const bool blocked = flags.mode.starts_with("blocked");
+  Model model(flags.mib, blocked ? 1 : 0);
   const train::SaveOptions alone = {.write_state = false};
-  if (flags.mode == "save") {
+  if (blocked) {
+    Blocked training(&model, prefix, flags.mode == "blocked_all");
+    code = Serve("{}", [&] { return training.Sample(); });
+  } else if (flags.mode == "save") {
     code = Serve("{}", [&] { return rate([&] { Need(model.saver->Save(*model.session, prefix, alone).status()); }); });
   } else {
     Need(model.saver->Save(*model.session, prefix, alone).status());
@@ -119,7 +184,9 @@ int Main(const Flags& flags) {
 int main(int argc, char** argv) {
   Flags flags;
   CLI::App app("Times checkpoints of large variables, beside dd");
-  app.add_option("mode", flags.mode)->required()->check(CLI::IsMember({"save", "dd_write", "restore", "dd_read"}));
+  app.add_option("mode", flags.mode)
+      ->required()
+      ->check(CLI::IsMember({"save", "dd_write", "restore", "dd_read", "blocked_one", "blocked_all"}));
   app.add_option("folder", flags.folder)->required();
   app.add_option("--mib", flags.mib);
   CLI11_PARSE(app, argc, argv);

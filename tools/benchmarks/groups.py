@@ -4,6 +4,7 @@ import os
 import socket
 import subprocess
 
+import models
 import networks
 from measure import Failed, Fleet, Program, Row, Series, alternate
 
@@ -143,6 +144,10 @@ def checkpoint(ctx):
         row = Row("checkpoint", "%d MiB of variables %s" % (mib, what), "GB/s", result[mode][0])
         row.note = "%s: %.3g GB/s" % ("dd conv=fdatasync" if mode == "save" else "dd", result[rival][0].median)
         yield row.relative(row.ours.median / result[rival][0].median, "dd", ">=", 0.8)
+    for mode, what in (("blocked_one", "one variable of 64 MiB each"), ("blocked_all", "all of them each")):
+        result = ctx.side_by_side({mode: lambda mode=mode: ctx.ours("checkpoint", mode, folder, "--mib", mib)}, ctx.rounds(5))
+        row = Row("checkpoint", "%d MiB saved beside steps that change %s: the longest step's delay" % (mib, what), "% of the save", result[mode][0].scaled(100))
+        yield row.below(5)
 
 
 def scale(ctx):
@@ -213,6 +218,7 @@ def train(ctx):
         result = ctx.side_by_side(trainers(ctx, net, threads), ctx.rounds())
         row = row_of("train", "%s, batch 100, %d thread%s" % (net, threads, "" if threads == 1 else "s"), "images/s", result, 1)
         yield row.against_best(">=", limit)
+    yield from models.rows(ctx)
 
 
 def tax(ctx):

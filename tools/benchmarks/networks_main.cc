@@ -10,6 +10,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "tools/benchmarks/draw.h"
 #include "tools/benchmarks/serve.h"
 #include "troupe/import_export.h"
 #include "troupe/proto/graph.pb.h"
@@ -32,15 +33,6 @@ void Need(const absl::Status& s) {
   std::fprintf(stderr, "networks: %s\n", s.ToString().c_str());
   std::exit(1);
 }
-
-// Numbers that every program of the comparison makes in the same way.
-class Draw {
- public:
-  uint32_t operator()() { return (state_ = state_ * 1664525u + 1013904223u) >> 8; }
-
- private:
-  uint32_t state_ = 1;
-};
 
 Tensor Input(const proto::GraphDef& def, int batch) {
   for (const auto& node : def.node()) {

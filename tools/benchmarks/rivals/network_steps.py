@@ -15,23 +15,7 @@ import time
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
 import numpy as np  # noqa: E402
-
-
-def numbers(n):
-    """The first n numbers of networks_main.cc."""
-    out, state = np.empty(n, np.uint32), 1
-    # In blocks of 4096: the states of one follow from those of the last by one multiplication and one addition.
-    block = np.empty(min(n, 4096), np.uint32)
-    for i in range(len(block)):
-        state = (state * 1664525 + 1013904223) & 0xFFFFFFFF
-        block[i] = state
-    factor, offset = 1, 0
-    for _ in range(len(block)):
-        factor, offset = factor * 1664525 & 0xFFFFFFFF, (offset * 1664525 + 1013904223) & 0xFFFFFFFF
-    for begin in range(0, n, len(block)):
-        out[begin:begin + len(block)] = block[:n - begin]
-        block = block * np.uint32(factor) + np.uint32(offset)
-    return out >> np.uint32(8)
+from drawn import numbers  # noqa: E402
 
 
 def make_input(dims):

@@ -1,0 +1,124 @@
+// Times the training step of a model of models.h (serve.h says how samples are asked for; a sample
+// is the seconds of a step).
+//
+//   models word2vec|lstm|wide_and_deep|transformer [--threads N] [--seconds S] [--losses N]
+//
+// The head has the losses of the first steps, which the rivals' programs must have, too: all begin
+// with equal values, and read equal batches.
+#include <CLI/CLI.hpp>
+
+#include "tools/benchmarks/draw.h"
+#include "tools/benchmarks/models.h"
+#include "tools/benchmarks/serve.h"
+
+namespace {
+
+using namespace troupe;         // NOLINT
+using namespace troupe::bench;  // NOLINT
+
+struct Flags {
+  std::string model;
+  int threads = 1, losses = 5;
+  double seconds = 0.4;
+};
+
+void Need(const absl::Status& s) {
+  if (s.ok()) return;
+  std::fprintf(stderr, "models: %s\n", s.ToString().c_str());
+  std::exit(1);
+}
+template <class T>
+T Need(absl::StatusOr<T> s) {
+  Need(s.status());
+  return *std::move(s);
+}
+
+// Of variable number `i`: vectors named gamma are near one, everything else is near zero.
+Tensor InitialValue(const Variable& v, size_t i) {
+  TensorShape shape;
+  for (const int64_t d : v.variable_shape().dims()) shape.AddDim(d);
+  const std::string name = v.variable_name();
+  const float middle = name.ends_with("gamma") ? 1.0f : 0.0f;
+  Tensor value(DType::kFloat, shape);
+  Draw draw(static_cast<uint32_t>(i) + 1);
+  for (int64_t k = 0; k < value.num_elements(); ++k) value.data<float>()[k] = middle + (draw.Unit() - 0.5f) * 0.125f;
+  return value;
+}
+
+// What `feed` is fed in a batch.
+Tensor Batch(const Feed& feed, uint32_t seed) {
+  Tensor t(feed.to.dtype(), feed.shape);
+  Draw draw(seed);
+  for (int64_t k = 0; k < t.num_elements(); ++k) {
+    if (t.dtype() == DType::kFloat) {
+      t.data<float>()[k] = feed.below == 2 ? static_cast<float>(draw() % 65536 / 32768) : draw.Unit();
+    } else if (t.dtype() == DType::kInt32) {
+      t.data<int32_t>()[k] = static_cast<int32_t>(draw.Word(feed.below));
+    } else {
+      t.data<int64_t>()[k] = draw.Word(feed.below);
+    }
+  }
+  return t;
+}
+
+int Main(const Flags& flags) {
+  const Scope root = Scope::NewRootScope();
+  const TrainingModel m = BuildModel(root, flags.model);
+  Need(root.status());
+  const Operation init = GlobalVariablesInitializer(root);
+  const std::vector<Variable> variables = VariablesIn(root, kTrainableVariables);
+  Need(root.status());
+  SessionOptions options;
+  options.runtime_options.threads = flags.threads;
+  const std::unique_ptr<Session> session = Need(Session::Create(options));
+  Need(session->Extend(*root.graph()));
+  Need(session->Run({}, {}, {init}, nullptr));
+  for (size_t i = 0; i < variables.size(); ++i) Need(session->Set(variables[i], InitialValue(variables[i], i)));
+
+  OutputList names;
+  std::vector<std::vector<Tensor>> batches(static_cast<size_t>(m.batches));
+  uint32_t seed = 0;
+  for (const Feed& f : m.feeds) names.push_back(f.to);
+  for (std::vector<Tensor>& batch : batches) {
+    for (const Feed& f : m.feeds) batch.push_back(Batch(f, ++seed));
+    for (const auto& fixed : m.always) batch.push_back(fixed.second);
+  }
+  for (const auto& fixed : m.always) names.push_back(fixed.first);
+  const Callable step = Need(session->Prepare(names, {m.loss}, {m.train}));
+  size_t next = 0;
+  double processor = 0;
+  std::vector<Tensor> out;
+  const auto run = [&] { Need(step.Run(batches[next++ % batches.size()], &out)); };
+  std::string losses;
+  for (int i = 0; i < flags.losses; ++i) {
+    run();
+    char text[32];
+    std::snprintf(text, sizeof text, "%s%.9g", i > 0 ? "," : "", static_cast<double>(out[0].scalar<float>()));
+    losses += text;
+  }
+  const size_t before = next;
+  return Serve(
+      StrCat("{\"losses\":[", losses, "]}"),
+      [&] {
+        const double start = CpuSeconds(), seconds = Sample(flags.seconds, run);
+        processor += CpuSeconds() - start;
+        return seconds;
+      },
+      [&] {
+        const double steps = static_cast<double>(std::max<size_t>(next - before, 1));
+        return StrCat("{\"peak_bytes\":", PeakMemory(), ",\"cpu_s_per_step\":", processor / steps, "}");
+      });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Flags flags;
+  CLI::App app("Times the training step of a model");
+  app.add_option("model", flags.model)->required();
+  app.add_option("--threads", flags.threads)->check(CLI::Range(1, 1024));
+  app.add_option("--seconds", flags.seconds, "of a sample");
+  app.add_option("--losses", flags.losses, "of so many first steps")->check(CLI::Range(1, 1000000));
+  CLI11_PARSE(app, argc, argv);
+  return Main(flags);
+}

@@ -20,9 +20,9 @@
 #include <vector>
 
 #include "troupe/session.h"
+#include "troupe/train/mirrored_training.h"
 #include "troupe/train/saver.h"
 #include "troupe/train/server_state.h"
-#include "troupe/train/train_mirrored.h"
 #include "troupe/train/train_together.h"
 
 namespace troupe::train {

@@ -9,8 +9,8 @@
 namespace troupe::train {
 namespace {
 
-// A task that is stopped in order says so, CANCELLED, to the steps in which it has a part. As when it
-// is lost, it may be started again.
+// A task that is stopped in order says so, CANCELLED, to the steps in which it has a part. As when
+// it is lost, it may be started again.
 absl::Status StoppedIsLost(const absl::Status& s) {
   return absl::IsCancelled(s) ? Unavailable("a task was stopped: ", s.message()) : s;
 }

@@ -25,8 +25,8 @@ struct VariableOptions;
 
 namespace internal {
 
-// Asked by Variable's constructor while it is set: whoever calls a function that makes variables can
-// give it others, or those that there are.
+// Asked by Variable's constructor while it is set: whoever calls a function that makes variables
+// can give it others, or those that there are.
 class VariableMaker {
  public:
   virtual ~VariableMaker() = default;

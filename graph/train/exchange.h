@@ -21,8 +21,8 @@ class Exchange {
   size_t size() const { return on_.size(); }
   const Scope& on(size_t replica) const { return on_[replica]; }
 
-  // The sum, or the mean, of vectors of one length, at each replica. `elements`: their length, where
-  // it is known; else -1.
+  // The sum, or the mean, of vectors of one length, at each replica. `elements`: their length,
+  // where it is known; else -1. REQUIRES: two replicas at least.
   std::vector<Output> Ring(const std::vector<Output>& vectors, int64_t elements, bool mean) const;
   std::vector<Output> HalvingAndDoubling(const std::vector<Output>& vectors, int64_t elements, bool mean) const;
   // Those of all replicas behind each other along the first dimension, at each replica.

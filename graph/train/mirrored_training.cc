@@ -1,10 +1,11 @@
+#include "troupe/train/mirrored_training.h"
+
 #include <algorithm>
 
 #include "graph/api/scope_state.h"
 #include "graph/train/build.h"
 #include "graph/train/set.h"
 #include "troupe/const.h"
-#include "troupe/train/train_mirrored.h"
 
 namespace troupe::train {
 namespace {

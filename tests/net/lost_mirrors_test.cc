@@ -1,6 +1,6 @@
 // Training by all-reduce over several processes (examples/cluster_mnist --mode allreduce), while
-// workers and the chief are killed with SIGKILL and started again, or stopped: it ends with the bits
-// of a run in which nobody was killed, and while one process is left no update is lost.
+// workers and the chief are killed with SIGKILL and started again, or stopped: it ends with the
+// bits of a run in which nobody was killed, and while one process is left no update is lost.
 #include <cmath>
 #include <cstdlib>
 #include <thread>

@@ -58,7 +58,7 @@ struct InGraphOptions {
   std::vector<std::string> devices;  // a tower on each
   Variables variables = kMirrored;
   AllReduceOptions all_reduce = {};  // of mirrored ones; its `mean` is set
-  std::string name = "towers";  // of the sub-scope
+  std::string name = "towers";       // of the sub-scope
 };
 
 class InGraphReplicas {
@@ -68,8 +68,8 @@ class InGraphReplicas {
   // Of each replica one; of shared variables one. A rate that it is given may be an Output.
   using MakeOptimizer = std::function<std::unique_ptr<Optimizer>(const Scope& on)>;
 
-  // `global_step` is optional, and grows after all replicas have been updated. Errors, of the scope:
-  // INVALID_ARGUMENT when there are no devices, when a loss is no scalar, when towers make
+  // `global_step` is optional, and grows after all replicas have been updated. Errors, of the
+  // scope: INVALID_ARGUMENT when there are no devices, when a loss is no scalar, when towers make
   // different variables, when no variable has a gradient, and when mirrored towers train a variable
   // that was made elsewhere. What a function throws is the scope's error, too.
   InGraphReplicas(const ScopeAt& at, const Tower& tower, const MakeOptimizer& optimizer, const Variable& global_step,

@@ -11,8 +11,8 @@
 // - The mark is the global step: an update of that step may have been begun; `undo`.
 // - The mark is one less: the update is done, but has not been kept here; `keep`.
 // Who has lost the global step must know it from elsewhere, since copies may be half those of the
-// next step where the mark is not given yet. So servers of mirrors note the global step, too, before
-// they keep anything.
+// next step where the mark is not given yet. So servers of mirrors note the global step, too,
+// before they keep anything.
 //
 // The copies cost as much memory as the variables, and one copy of them in each update.
 //

@@ -1,24 +1,27 @@
 // All-reduce: the sum, or the mean, of a value that each replica has computed, at each of them, and
 // without a parameter server.
 //
-//   std::vector<Output> grads = ...;  // grads[r]: computed on devices[r], all of one shape
+//   const std::vector<std::string> devices = {"/device:CPU:0", "/device:CPU:1"};
+//   std::vector<Output> grads;  // grads[r] is computed on devices[r]; all have one shape
+//   for (const std::string& d : devices) grads.push_back(ops::Const(root.WithDevice(d), {1.0f, 2.0f}));
 //   std::vector<Output> means = train::AllReduce(root, grads, devices, {.mean = true});
 //
 // It is built of ordinary nodes that stand on the replicas' devices. What passes between two
 // devices is an edge between them, so it is sent, cancelled, and fails as everything else of a
 // step. The value is taken as one long vector, of n elements at each of N replicas:
 //
-// kRing: cut into N chunks. Chunk c starts at replica c and goes around the ring 0, 1, ... N-1, 0;
-//   each replica adds its own. The sum goes around once more. Each link carries 2 n (N-1)/N
-//   elements in one direction, whatever N is; 2 (N-1) messages are behind each other.
-// kTree: recursive halving and doubling. In each round, replicas whose numbers differ in one bit
-//   exchange halves of what they have and add; then the sums go back the same way. No link carries
-//   more than the ring's, a replica sends as much in all, and only 2 log2(N) messages are behind
-//   each other: better where the time of a message counts, and where all links are equally fast.
-//   (A binary tree would have as many rounds, but pass 2 n elements through its inner nodes.) The
-//   sum of each element is a balanced tree, so less is lost by rounding. Of N that is no power of
-//   two, as many replicas as are too many give their whole value to another one first, and are
-//   given the result: 2 n elements more on their links.
+// kRing. The vector is cut into N chunks. Chunk c starts at replica c and goes around the ring
+// 0, 1, ... N-1, 0; each replica adds its own. The sum goes around once more. Each link carries
+// 2 n (N-1)/N elements, in one direction; 2 (N-1) messages are behind each other.
+//
+// kTree. Recursive halving and doubling: in each round, replicas whose numbers differ in one bit
+// exchange halves of what they have and add; then the sums go back the same way. A replica sends
+// 2 n (N-1)/N elements, as in the ring, n of them over one link at most, and only 2 log2(N)
+// messages are behind each other: better where the time of a message counts, and where all links
+// are equally fast. (A binary tree would have as many rounds, but all n elements would pass each of
+// its inner nodes several times.) The sum of each element is a balanced tree, so less is lost by
+// rounding. Of N that is no power of two, as many replicas as are too many give their whole value
+// to another one first, and are given the result: n elements more on that link, each way.
 //
 // Bits. The order of the sum of each element is part of the graph, so it is the same in each run
 // and whoever is first; and each sum is computed once and handed on, so all replicas have equal

@@ -2,13 +2,16 @@
 // those of several tasks, and one update by the mean of their gradients. One client runs it, and
 // one step trains all replicas.
 //
-//   train::InGraphReplicas replicas(
-//       root,
-//       [&](const Scope& on, int replica) { return Loss(on, ImagesOf(on, replica)); },
-//       [](const Scope&) { return std::make_unique<train::Momentum>(0.1, 0.9); }, global_step,
-//       {.devices = {"/job:worker/task:0", "/job:worker/task:1"}});
-//   ... session->Run({}, {}, {replicas.initializer()}, nullptr)
-//   ... session->Run({}, {replicas.loss()}, {replicas.update()}, &loss)
+//   const auto tower = [](const Scope& on, int replica) {
+//     Variable w(on.WithOpName("w"), 0.0f);
+//     return ops::Square(on, ops::Sub(on, w, static_cast<float>(replica)));  // the loss of its examples
+//   };
+//   const auto sgd = [](const Scope&) { return std::make_unique<train::GradientDescent>(0.25f); };
+//   const train::InGraphReplicas replicas(root, tower, sgd, train::GetOrCreateGlobalStep(root),
+//                                         {.devices = {"/device:CPU:0", "/device:CPU:1"}});
+//   absl::Status s = session->Extend(*root.graph());
+//   if (s.ok()) s = session->Run({}, {}, {replicas.initializer()}, nullptr);
+//   for (int i = 0; i < 20 && s.ok(); ++i) s = session->Run({}, {}, {replicas.update()}, nullptr);
 //
 // The function is called once for each device, with a scope on it, and returns a loss, the mean
 // over the tower's own examples. It makes variables as it would for one tower; each call must make
@@ -16,16 +19,17 @@
 // replicas ("fc1/w"), and are in the graph's collections, so checkpoints are those of a training
 // without replicas.
 //
-// kMirrored: each replica has its own copy of each variable, and of each slot of its optimizer, on
-//   its device. Gradients are averaged by an all-reduce (troupe/train/all_reduce.h), and each
-//   replica applies the mean by itself. Replicas get equal bits of the mean; they stay equal where
-//   they compute an update with the same kernels, on machines of one kind. Copies are called
-//   "mirror_1/fc1/w" and are in no collection: initializer() sets them, and `mirror` sets them to
-//   what replica 0 has, after a restore. What a tower sets itself (the averages of a batch
-//   normalisation) is of that tower.
-// kShared: there is one variable of each, where the scope says, with device functions
-//   (troupe/train/replica_devices.h) on parameter servers. Each tower reads it; its gradients are
-//   added beside it, in the order of the replicas, and applied there once.
+// kMirrored. Each replica has its own copy of each variable, and of each slot of its optimizer, on
+// its device. Gradients are averaged by an all-reduce (troupe/train/all_reduce.h), and each replica
+// applies the mean by itself. Replicas get equal bits of the mean; they stay equal where they
+// compute an update with the same kernels, on machines of one kind. Copies are called
+// "mirror_1/fc1/w" and are in no collection: initializer() sets them, and Mirror sets them to what
+// replica 0 has, after a restore. What a tower sets itself (the averages of a batch normalisation)
+// is of that tower.
+//
+// kShared. There is one variable of each, where the scope says, with device functions
+// (troupe/train/replica_devices.h) on parameter servers. Each tower reads it; its gradients are
+// added beside it, in the order of the replicas, and applied there once.
 //
 // With towers of equally many examples, an update is that of one tower with all examples, but for
 // rounding: 10 replicas of 100 are one batch of 1000.

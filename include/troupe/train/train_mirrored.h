@@ -1,9 +1,11 @@
 // Training of mirrored replicas (troupe/train/in_graph_replicas.h) on the tasks of a cluster, any
 // of which may be killed at any time, and without parameter servers.
 //
-//   const train::InGraphReplicas replicas(on, tower, optimizer, global_step, {.devices = tasks});
-//   const train::MirroredTraining mirrored(on, replicas, global_step);
-//   train::TrainMirrored(root, mirrored, /*task=*/worker, options);
+//   const train::MirroredTraining mirrored(on, replicas, global_step, {.others_follow = false});
+//   train::TrainingOptions options;
+//   options.session.runtime = runtime;  // of a server, which finds those of the other replicas
+//   options.last_step = 20;
+//   absl::StatusOr<train::TrainingReport> report = train::TrainMirrored(root, mirrored, /*replica=*/0, options);
 //
 // Each process builds the same graph. The chief, which has replica 0, runs it: one step of its
 // session computes the gradients at all tasks, reduces them and updates all mirrors. The other

@@ -21,6 +21,15 @@ absl::StatusOr<std::vector<bool>> Marked(Session& session, const ServerState& st
   return marked;
 }
 
+SaverOptions OptionsOf(const CheckpointPolicy& policy) {
+  SaverOptions options;
+  options.max_to_keep = policy.max_to_keep;
+  options.sharded = true;
+  options.session_state = false;
+  options.by_nodes = true;
+  return options;
+}
+
 absl::Status RunAll(Session& session, const std::vector<Operation>& ops) {
   return ops.empty() ? absl::OkStatus() : session.Run({}, {}, ops, nullptr);
 }
@@ -41,15 +50,20 @@ absl::StatusOr<std::optional<int64_t>> StepOfServers(Session& session, const Ser
   return NumberIn(step);
 }
 
+ServerRecovery::ServerRecovery(const Scope& root, const MirroredTraining& mirrors, const CheckpointPolicy& policy)
+    : state_(mirrors.state()), policy_(policy), each_alone_(false), mirrors_(&mirrors), init_(mirrors.initializer()) {
+  if (!policy.folder.empty()) saver_ = Saver(root, OptionsOf(policy));
+}
+
 ServerRecovery::ServerRecovery(const Scope& root, const ServerState& state, const CheckpointPolicy& policy,
                                bool each_alone)
-    : state_(state), policy_(policy), each_alone_(each_alone), init_(GlobalVariablesInitializer(root)) {
+    : state_(state),
+      policy_(policy),
+      each_alone_(each_alone),
+      mirrors_(nullptr),
+      init_(GlobalVariablesInitializer(root)) {
   if (policy.folder.empty()) return;
-  SaverOptions options;
-  options.max_to_keep = policy.max_to_keep;
-  options.sharded = true;
-  options.session_state = false;
-  options.by_nodes = true;
+  const SaverOptions options = OptionsOf(policy);
   saver_ = Saver(root, options);
   for (const ServerState::Server& s : state.servers()) {
     if (!each_alone) break;
@@ -70,11 +84,15 @@ absl::StatusOr<ServerRecovery::Found> ServerRecovery::Ask(Session& session) cons
   if (names.empty()) return found;
   std::vector<Tensor> out;
   TROUPE_RETURN_IF_ERROR(session.Run({}, names, {}, &out));
+  names.clear();
   for (size_t i = 0, next = 0; i < found.whole.size(); ++i) {
     if (!found.whole[i]) continue;
     found.marks[i] = NumberIn(out[next++]);
     found.whole[i] = found.marks[i] >= 0;
+    if (found.whole[i] && mirrors_ != nullptr) names.push_back(state_.servers()[i].reached.name());
   }
+  if (!names.empty()) TROUPE_RETURN_IF_ERROR(session.Run({}, names, {}, &out));
+  for (size_t i = 0; i < names.size(); ++i) found.reached = std::max(found.reached, NumberIn(out[i]));
   // The first server has the global step; not when it has just begun to be restored.
   if (found.whole[0]) {
     TROUPE_ASSIGN_OR_RETURN(const Tensor step, session.Get(state_.global_step()));
@@ -105,12 +123,68 @@ absl::StatusOr<bool> ServerRecovery::Settle(Session& session, const Found& found
 }
 
 // "" when there is none.
-absl::StatusOr<std::string> ServerRecovery::Newest() const {
+absl::StatusOr<std::string> ServerRecovery::NewestPath() const {
   if (policy_.folder.empty()) return "";
   absl::StatusOr<std::string> newest = LatestCheckpoint(policy_.folder);
   // A list that names a checkpoint which has gone is no fresh start.
   if (absl::IsNotFound(newest.status()) && !files::Exists(files::Join(policy_.folder, "checkpoint"))) return "";
   return newest;
+}
+
+absl::StatusOr<ServerRecovery::Checkpoint> ServerRecovery::Newest() const {
+  Checkpoint newest;
+  TROUPE_ASSIGN_OR_RETURN(newest.path, NewestPath());
+  if (newest.path.empty()) return newest;
+  TROUPE_ASSIGN_OR_RETURN(const auto reader, CheckpointReader::Open(newest.path));
+  TROUPE_ASSIGN_OR_RETURN(const Tensor step, reader->Read(state_.global_step().variable_name()));
+  if (step.rank() != 0 || (step.dtype() != DType::kInt64 && step.dtype() != DType::kInt32))
+    return DataLoss(newest.path, ": its global step is ", step.TypeAndShape());
+  newest.step = NumberIn(step);
+  return newest;
+}
+
+absl::Status ServerRecovery::RestoreOnly(Session& session, const std::string& checkpoint) const {
+  Saver saver = saver_;
+  return saver.Restore(session, checkpoint);
+}
+
+// Some mirrors are whole: they are brought to one step, and the others are given what they have.
+// False when none is whole, or when their marks are not those of one step.
+absl::StatusOr<bool> ServerRecovery::Fill(Session& session, const Found& found, Begun* begun) const {
+  const size_t n = found.whole.size();
+  // Where the global step is lost, it is what one of the others has reached: all had been updated.
+  const int64_t step = found.whole[0] ? found.step : found.reached;
+  if (step < 0) return false;
+  std::vector<Operation> undo, keep;
+  size_t left = n;
+  for (size_t i = 0; i < n; ++i) {
+    const ServerState::Server& s = state_.servers()[i];
+    if (!found.whole[i]) {
+      keep.push_back(s.keep);
+      begun->filled += i > 0;
+      continue;
+    }
+    left = std::min(left, i);
+    if (found.marks[i] == step) {
+      undo.push_back(s.undo);
+    } else if (found.marks[i] == step - 1) {
+      keep.push_back(s.keep);
+    } else {
+      return false;
+    }
+  }
+  TROUPE_RETURN_IF_ERROR(RunAll(session, undo));
+  for (size_t k = 1; k < n; ++k) {
+    const size_t i = (left + k) % n;
+    if (!found.whole[i]) TROUPE_RETURN_IF_ERROR(RunAll(session, {mirrors_->fills()[i]}));
+  }
+  if (!found.whole[0]) {
+    TROUPE_RETURN_IF_ERROR(
+        session.Run({{mirrors_->fed_step(), Tensor::Scalar(step)}}, {}, {mirrors_->set_step()}, nullptr));
+  }
+  TROUPE_RETURN_IF_ERROR(RunAll(session, keep));
+  begun->step = step;
+  return true;
 }
 
 absl::Status ServerRecovery::KeepAll(Session& session) const {
@@ -131,8 +205,10 @@ absl::StatusOr<std::string> ServerRecovery::Start(Session& session) {
 absl::Status ServerRecovery::Restore(Session& session, const Found& found, const std::string& checkpoint) const {
   if (!each_alone_) {
     TROUPE_RETURN_IF_ERROR(session.Run({}, {}, {state_.unmark()}, nullptr));
-    Saver saver = saver_;
-    TROUPE_RETURN_IF_ERROR(saver.Restore(session, checkpoint));
+    TROUPE_RETURN_IF_ERROR(RestoreOnly(session, checkpoint));
+    // Of mirrors, the first has been restored.
+    for (size_t i = 1; mirrors_ != nullptr && i < found.whole.size(); ++i)
+      TROUPE_RETURN_IF_ERROR(RunAll(session, {mirrors_->fills()[i]}));
     return KeepAll(session);
   }
   for (size_t i = 0; i < found.whole.size(); ++i) {
@@ -153,15 +229,14 @@ absl::StatusOr<ServerRecovery::Begun> ServerRecovery::Begin(Session& session, in
   }
   for (const int64_t mark : found.marks) seen = std::max(seen, mark);
   seen = std::max(seen, found.step);
-  TROUPE_ASSIGN_OR_RETURN(begun.checkpoint, Newest());
-  int64_t back_to = 0;
-  if (!begun.checkpoint.empty()) {
-    TROUPE_ASSIGN_OR_RETURN(const auto reader, CheckpointReader::Open(begun.checkpoint));
-    TROUPE_ASSIGN_OR_RETURN(const Tensor step, reader->Read(state_.global_step().variable_name()));
-    if (step.rank() != 0 || (step.dtype() != DType::kInt64 && step.dtype() != DType::kInt32))
-      return DataLoss(begun.checkpoint, ": its global step is ", step.TypeAndShape());
-    back_to = NumberIn(step);
+  if (mirrors_ != nullptr && !found.all) {
+    TROUPE_ASSIGN_OR_RETURN(const bool filled, Fill(session, found, &begun));
+    begun.lost_updates = std::max<int64_t>(0, seen - begun.step);
+    if (filled) return begun;
   }
+  TROUPE_ASSIGN_OR_RETURN(const Checkpoint newest, Newest());
+  begun = {.checkpoint = newest.path};
+  const int64_t back_to = std::max<int64_t>(0, newest.step);
   begun.from = begun.checkpoint.empty() ? TrainingEvent::kStart : TrainingEvent::kCheckpoint;
   if (begun.from == TrainingEvent::kCheckpoint) {
     TROUPE_RETURN_IF_ERROR(Restore(session, found, begun.checkpoint));

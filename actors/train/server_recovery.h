@@ -4,7 +4,8 @@
 // The servers are asked first: what they have is never replaced by something older while all of
 // them have it. Only what a server has lost comes from the newest checkpoint: of synchronous
 // training then for all servers, so that all are at its step; of asynchronous training for that
-// server alone. Without a checkpoint all begin anew.
+// server alone. Without a checkpoint all begin anew. Of servers that have mirrors of the same
+// variables, one that is left gives the others what it has, and nothing is restored.
 //
 // A chief may die at any point of this: marks are taken away before anything is changed, and given
 // when it is whole (troupe/train/server_state.h), so the next chief begins again.
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "troupe/session.h"
+#include "troupe/train/mirrored_training.h"
 #include "troupe/train/saver.h"
 #include "troupe/train/server_state.h"
 #include "troupe/train/train_together.h"
@@ -30,12 +32,15 @@ class ServerRecovery {
   // Adds the nodes that initialize, save and restore. `each_alone`: servers are restored each by
   // itself.
   ServerRecovery(const Scope& root, const ServerState& state, const CheckpointPolicy& policy, bool each_alone);
+  // Of mirrors, which must outlive it.
+  ServerRecovery(const Scope& root, const MirroredTraining& mirrors, const CheckpointPolicy& policy);
 
   struct Begun {
     int64_t step = 0;
     TrainingEvent::From from = TrainingEvent::kStart;
     int64_t lost_updates = 0;
     std::string checkpoint;  // that was restored; of a start: that was written, before any update
+    int filled = 0;          // servers, the first aside, that were given what another one has
   };
   // All servers have their variables when it returns. `seen`: the most updates that this process
   // knows of. The session must be new: where variables get their first values, its random streams
@@ -43,17 +48,27 @@ class ServerRecovery {
   absl::StatusOr<Begun> Begin(Session& session, int64_t seen);
   // The path; "" when there is no folder.
   absl::StatusOr<std::string> Save(Session& session, int64_t step);
+  // The newest checkpoint ("" when there is none) and its step (-1).
+  struct Checkpoint {
+    std::string path;
+    int64_t step = -1;
+  };
+  absl::StatusOr<Checkpoint> Newest() const;
+  // What is in the collections alone, of mirrors that of the first server; it is given no mark.
+  absl::Status RestoreOnly(Session& session, const std::string& checkpoint) const;
 
  private:
   struct Found {
     std::vector<bool> whole;     // by server
     std::vector<int64_t> marks;  // of those that are whole
+    int64_t reached = -1;        // of mirrors: the greatest step that one which is whole has reached
     int64_t step = 0;            // the global step, when its server is whole
     bool all = false;
   };
   absl::StatusOr<Found> Ask(Session& session) const;
   absl::StatusOr<bool> Settle(Session& session, const Found& found) const;
-  absl::StatusOr<std::string> Newest() const;
+  absl::StatusOr<std::string> NewestPath() const;
+  absl::StatusOr<bool> Fill(Session& session, const Found& found, Begun* begun) const;
   absl::Status Restore(Session& session, const Found& found, const std::string& checkpoint) const;
   absl::StatusOr<std::string> Start(Session& session);
   absl::Status KeepAll(Session& session) const;
@@ -61,6 +76,7 @@ class ServerRecovery {
   const ServerState state_;
   const CheckpointPolicy policy_;
   const bool each_alone_;
+  const MirroredTraining* const mirrors_;  // null: servers have different variables
   Operation init_;
   Saver saver_;
   std::vector<Saver> of_server_;  // each_alone

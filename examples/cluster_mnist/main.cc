@@ -7,7 +7,8 @@
 // CLUSTER is one of: flags, 'ps=localhost:2222;worker=localhost:2223,localhost:2224'; a file with a
 // ClusterDef (text), or with such flags. The parameter servers are processes of `troupe serve`, and
 // each worker is a process of this program. The worker 0 is the chief: it gives the variables their
-// values, adds up what the workers send, saves, and restores.
+// values, adds up what the workers send, saves, and restores. With --mode allreduce there are no
+// parameter servers.
 //
 // Flags. All workers are given the same ones but for --task:
 //   --cluster C         as above
@@ -18,6 +19,11 @@
 //          backup       as sync, but of the first --take workers that are done with a step; the
 //                       gradients of the others are dropped, and counted
 //          async        each worker updates by itself; a step is the update of any worker
+//          allreduce    as sync, but each worker has a copy of the variables, and gradients are
+//                       averaged by all-reduce; parameter servers have nothing to do, and need not
+//                       be there. The chief runs one graph that has the nets of all workers, each of
+//                       which reads its images itself
+//   --all_reduce ring   allreduce: how; or tree
 //   --take M            backup: of so many workers; 0 = all but one
 //   --steps N           the run ends when the model has had so many updates
 //   --batch B           images of a worker in a step
@@ -48,11 +54,11 @@
 //       once, when the process listens
 //   {"event": "begin", "task": 0, "step": 40, "from": "servers"}
 //       training begins, or goes on after a loss, at this step. "from", of the chief: "start" with
-//       new variables; "servers" with what the parameter servers have; "checkpoint" with what was
-//       restored. Then there are "restored_to": 40 and "lost_updates": how many updates that the
+//       new variables; "servers" with what the parameter servers, or workers that were left, have;
+//       "checkpoint" with what was restored. Then there are "restored_to": 40 and "lost_updates": how many updates that the
 //       servers had are to be done again (sync, backup), or are lost (async)
 //   {"event": "step", "task": 0, "step": 41, "loss": 0.61, "images_per_s": 5120.0}
-//       the model has had 41 updates. sync, backup: of the chief alone; loss is the mean of the
+//       the model has had 41 updates. All modes but async: of the chief alone; loss is the mean of the
 //       workers that were taken, before the update, and images are those of all of them. async: of
 //       each worker, its own. After a restore a step may come again; in sync mode with equal loss
 //   {"event": "saved", "task": 0, "step": 50, "path": "RUN/model.ckpt-50"}
@@ -91,6 +97,7 @@
 #include "troupe/train/global_step.h"
 #include "troupe/train/replica_devices.h"
 #include "troupe/train/sync_replicas.h"
+#include "troupe/train/train_mirrored.h"
 #include "troupe/train/train_together.h"
 
 namespace {
@@ -101,7 +108,8 @@ using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
 struct Flags {
-  std::string cluster, job = "worker", mode = "sync", model_dir, net = "small", data, digits = TROUPE_DIGITS_FILE;
+  std::string cluster, job = "worker", mode = "sync", model_dir, net = "small", data, digits = TROUPE_DIGITS_FILE,
+                       all_reduce = "ring";
   int task = -1, take = 0, threads = 0, heartbeat = 0;
   int64_t steps = 100, batch = 100, seed = 1, save_steps = 100, report_steps = 1, give_up = 600'000;
   train::TracePolicy trace;
@@ -177,6 +185,8 @@ class Part {
 
  private:
   absl::Status Build(int servers, int workers);
+  absl::Status BuildMirrored(int workers);
+  absl::StatusOr<train::TrainingReport> Train(const train::TrainingOptions& training);
   absl::StatusOr<Feeds> FeedsOf(int64_t step);
   absl::StatusOr<Feeds> RateOf(int64_t step) const;
   void Tell(const train::TrainingEvent& event);
@@ -185,13 +195,14 @@ class Part {
 
   const Flags& flags_;
   const Lines lines_;
-  mnist::Digits digits_;
+  std::shared_ptr<const mnist::Digits> digits_;
   Scope root_ = Scope::NewRootScope();
   Net net_;
-  Output rate_;
+  Output rate_, step_;
   std::unique_ptr<train::Adam> adam_;
   std::optional<train::SyncReplicas> sync_;
   std::optional<train::AsyncReplicas> async_;
+  std::optional<train::MirroredTraining> mirrored_;
   std::optional<cluster_mnist::Share> share_;
   std::vector<Variable> variables_;
   // Of the steps that were told of.
@@ -205,7 +216,7 @@ class Part {
 absl::Status Part::Build(int servers, int workers) {
   const Scope on = root_.WithDeviceFunction(
       train::ReplicaDevices({.ps_tasks = servers, .worker_device = StrCat("/job:worker/task:", flags_.task)}));
-  TROUPE_ASSIGN_OR_RETURN(net_, cluster_mnist::BuildNet(on, flags_.net, flags_.seed));
+  TROUPE_ASSIGN_OR_RETURN(net_, cluster_mnist::BuildNet(on, flags_.net, flags_.seed, cluster_mnist::FedInputs(on)));
   if (flags_.learning_rate > 0) net_.first_rate = flags_.learning_rate;
   rate_ = ops::Placeholder(on.WithOpName("learning_rate"), DType::kFloat, {.shape = TensorShape()});
   adam_ = std::make_unique<train::Adam>(rate_);
@@ -224,14 +235,45 @@ absl::Status Part::Build(int servers, int workers) {
 }
 // [/graph]
 
+// [mirrored]
+absl::Status Part::BuildMirrored(int workers) {
+  const Scope chief = root_.WithDevice("/job:worker/task:0");
+  step_ = ops::Placeholder(chief.WithOpName("step"), DType::kInt64, {.shape = TensorShape()});
+  rate_ = ops::Placeholder(chief.WithOpName("learning_rate"), DType::kFloat, {.shape = TensorShape()});
+  const Output keep = ops::Placeholder(chief.WithOpName("keep"), DType::kFloat, {.shape = TensorShape()});
+  cluster_mnist::Source source{flags_.data, flags_.digits, flags_.batch, flags_.seed, workers};
+  const auto tower = [&](const Scope& on, int replica) {
+    source.worker = replica;
+    const absl::StatusOr<Net> net =
+        cluster_mnist::BuildNet(on, flags_.net, flags_.seed, cluster_mnist::ReadInputs(on, step_, keep, source));
+    if (!net.ok()) on.UpdateStatus(net.status());
+    if (replica == 0 && net.ok()) net_ = *net;
+    return net.ok() ? net->loss : Output();
+  };
+  const auto adam = [&](const Scope&) { return std::make_unique<train::Adam>(rate_); };
+  train::InGraphOptions options;
+  for (int w = 0; w < workers; ++w) options.devices.push_back(StrCat("/job:worker/task:", w));
+  options.all_reduce.algorithm =
+      flags_.all_reduce == "ring" ? train::AllReduceOptions::kRing : train::AllReduceOptions::kTree;
+  const Variable step = train::GetOrCreateGlobalStep(chief);
+  const train::InGraphReplicas replicas(chief, tower, adam, step, options);
+  mirrored_.emplace(chief, replicas, step);
+  if (flags_.learning_rate > 0) net_.first_rate = flags_.learning_rate;
+  variables_ = VariablesIn(root_, kGlobalVariables);
+  return root_.status();
+}
+// [/mirrored]
+
 absl::StatusOr<Feeds> Part::FeedsOf(int64_t step) {
+  const Feeds::value_type keep{net_.keep.name(), Tensor::Scalar(static_cast<float>(net_.train_keep))};
+  if (mirrored_) return Feeds{{step_.name(), Tensor::Scalar(step)}, keep};
   Tensor images, labels;
   TROUPE_RETURN_IF_ERROR(share_->Take(step, &images, &labels));
   const Tensor noise = Tensor::Vector<int64_t>({flags_.seed * 1000 + flags_.task, step});
   return Feeds{{net_.images.name(), std::move(images)},
                {net_.labels.name(), std::move(labels)},
                {net_.noise.name(), noise},
-               {net_.keep.name(), Tensor::Scalar(static_cast<float>(net_.train_keep))}};
+               keep};
 }
 
 absl::StatusOr<Feeds> Part::RateOf(int64_t step) const {
@@ -278,12 +320,12 @@ void Part::Tell(const train::TrainingEvent& event) {
 absl::Status Part::AtEnd(Session& session) {
   constexpr int64_t kPiece = 500;
   double right = 0;
-  const int64_t n = digits_.test.size();
+  const int64_t n = digits_->test.size();
   for (int64_t at = 0; at < n; at += kPiece) {
     const int64_t end = std::min(at + kPiece, n);
     std::vector<Tensor> out;
-    TROUPE_RETURN_IF_ERROR(session.Run({{net_.images, digits_.test.Images(at, end)},
-                                        {net_.labels, digits_.test.Labels(at, end)},
+    TROUPE_RETURN_IF_ERROR(session.Run({{net_.images, digits_->test.Images(at, end)},
+                                        {net_.labels, digits_->test.Labels(at, end)},
                                         {net_.noise, Tensor::Vector<int64_t>({0, 0})},
                                         {net_.keep, Tensor::Scalar(1.0f)}},
                                        {net_.accuracy}, {}, &out));
@@ -318,27 +360,34 @@ void Part::PrintEnd(const train::TrainingReport& report) const {
   lines_.Print("end", fields);
 }
 
+absl::StatusOr<train::TrainingReport> Part::Train(const train::TrainingOptions& training) {
+  if (mirrored_) return train::TrainMirrored(root_, *mirrored_, flags_.task, training);
+  return sync_ ? train::TrainTogether(root_, *sync_, training) : train::TrainApart(root_, *async_, training);
+}
+
 absl::Status Part::Run() {
   ServerOptions options;
   TROUPE_ASSIGN_OR_RETURN(options.spec.cluster, ReadCluster(flags_.cluster));
   options.spec.task = {"worker", flags_.task};
   const std::vector<ClusterTask> servers = TasksOf(options.spec.cluster, "ps"),
                                  workers = TasksOf(options.spec.cluster, "worker");
-  if (servers.empty()) return InvalidArgument("the cluster has no parameter servers (job ps)");
+  const bool mirrored = flags_.mode == "allreduce";
+  if (servers.empty() && !mirrored) return InvalidArgument("the cluster has no parameter servers (job ps)");
   options.runtime.threads = flags_.threads;
   if (flags_.heartbeat > 0) {
     const milliseconds beat(flags_.heartbeat);
     options.heartbeat = {beat, beat * 3 / 2, beat * 39 / 20};
   }
-  TROUPE_ASSIGN_OR_RETURN(digits_,
-                          flags_.data.empty() ? mnist::ReadSmallDigits(flags_.digits) : mnist::ReadIdx(flags_.data));
+  TROUPE_ASSIGN_OR_RETURN(digits_, cluster_mnist::DigitsOf(flags_.data, flags_.digits));
   const auto count = static_cast<int>(workers.size());
-  share_.emplace(&digits_.train, flags_.batch, count, flags_.task, flags_.seed);
-  TROUPE_RETURN_IF_ERROR(Build(static_cast<int>(servers.size()), count));
+  share_.emplace(&digits_->train, flags_.batch, count, flags_.task, flags_.seed);
+  TROUPE_RETURN_IF_ERROR(mirrored ? BuildMirrored(count) : Build(static_cast<int>(servers.size()), count));
   TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::Start(options));
   lines_.Print("ready",
                {{"pid", StrCat(static_cast<int64_t>(::getpid()))}, {"listens_at", Quoted(server->listens_at())}});
-  TROUPE_RETURN_IF_ERROR(server->AwaitTasks(servers, milliseconds(flags_.give_up)));
+  // The other workers of an all-reduce wait for the chief, and for nobody else.
+  const std::vector<ClusterTask>& needed = !mirrored ? servers : workers;
+  if (!mirrored || flags_.task == 0) TROUPE_RETURN_IF_ERROR(server->AwaitTasks(needed, milliseconds(flags_.give_up)));
   // [train]
   train::TrainingOptions training;
   training.session.runtime = server->runtime();
@@ -350,8 +399,7 @@ absl::Status Part::Run() {
   training.update_feeds = [this](int64_t step) { return RateOf(step); };
   training.on_event = [this](const train::TrainingEvent& event) { Tell(event); };
   training.at_end = [this](Session& session) { return AtEnd(session); };
-  const absl::StatusOr<train::TrainingReport> report =
-      sync_ ? train::TrainTogether(root_, *sync_, training) : train::TrainApart(root_, *async_, training);
+  const absl::StatusOr<train::TrainingReport> report = Train(training);
   // [/train]
   TROUPE_RETURN_IF_ERROR(report.status());
   PrintEnd(*report);
@@ -371,7 +419,10 @@ int main(int argc, char** argv) {
       ->required()
       ->check(CLI::Range(0, ClusterSpec::kMostIndex));
   app.add_option("--mode", flags.mode, "of the updates")
-      ->check(CLI::IsMember({"sync", "backup", "async"}))
+      ->check(CLI::IsMember({"sync", "backup", "async", "allreduce"}))
+      ->capture_default_str();
+  app.add_option("--all_reduce", flags.all_reduce, "allreduce: how gradients are averaged")
+      ->check(CLI::IsMember({"ring", "tree"}))
       ->capture_default_str();
   app.add_option("--take", flags.take, "backup: gradients of an update; 0 = of all workers but one")
       ->check(CLI::NonNegativeNumber);

@@ -54,14 +54,19 @@ double Net::LearningRate(int64_t step) const {
   return falling_rate ? 0.0001 + (first_rate - 0.0001) * std::exp(-static_cast<double>(step) / 2000.0) : first_rate;
 }
 
-absl::StatusOr<Net> BuildNet(const Scope& on, const std::string& name, int64_t seed) {
+Inputs FedInputs(const Scope& on) {
+  Inputs in;
+  in.images = ops::Placeholder(on.WithOpName("x"), DType::kFloat, {.shape = PartialTensorShape({-1, kSide, kSide, 1})});
+  in.labels = ops::Placeholder(on.WithOpName("t"), DType::kFloat, {.shape = PartialTensorShape({-1, kClasses})});
+  in.noise = ops::Placeholder(on.WithOpName("noise"), DType::kInt64, {.shape = PartialTensorShape({2})});
+  in.keep = ops::Placeholder(on.WithOpName("keep"), DType::kFloat, {.shape = TensorShape()});
+  return in;
+}
+
+absl::StatusOr<Net> BuildNet(const Scope& on, const std::string& name, int64_t seed, const Inputs& inputs) {
   if (name != "small" && name != "e8") return InvalidArgument("there is no net '", name, "': take small or e8");
   Net net;
-  net.images =
-      ops::Placeholder(on.WithOpName("x"), DType::kFloat, {.shape = PartialTensorShape({-1, kSide, kSide, 1})});
-  net.labels = ops::Placeholder(on.WithOpName("t"), DType::kFloat, {.shape = PartialTensorShape({-1, kClasses})});
-  net.noise = ops::Placeholder(on.WithOpName("noise"), DType::kInt64, {.shape = PartialTensorShape({2})});
-  net.keep = ops::Placeholder(on.WithOpName("keep"), DType::kFloat, {.shape = TensorShape()});
+  static_cast<Inputs&>(net) = inputs;
   Builder b(on, seed);
   Output logits;
   if (name == "small") {

@@ -3,6 +3,7 @@
 #define TROUPE_EXAMPLES_CLUSTER_MNIST_NET_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,10 +12,29 @@
 
 namespace cluster_mnist {
 
-struct Net {
-  troupe::Output images, labels;  // feeds, as in examples/mnist
-  troupe::Output noise;           // feed: int64 [2], from which dropout draws
-  troupe::Output keep;            // feed: float32, the probability of keeping a unit
+struct Inputs {
+  troupe::Output images, labels;  // as in examples/mnist
+  troupe::Output noise;           // int64 [2], from which dropout draws
+  troupe::Output keep;            // float32, the probability of keeping a unit
+};
+
+// That are fed.
+Inputs FedInputs(const troupe::Scope& on);
+
+// Which images a worker learns from, and where they are.
+struct Source {
+  std::string data, digits;  // the folder of MNIST's files; without it, the file of the small digits
+  int64_t batch = 0, seed = 1;
+  int workers = 1, worker = 0;
+};
+// That the device of `on` reads by itself for a step, an int64 scalar: by an op of this program.
+// `keep` is fed.
+Inputs ReadInputs(const troupe::Scope& on, const troupe::Output& step, const troupe::Output& keep,
+                  const Source& source);
+// Read once by a process.
+absl::StatusOr<std::shared_ptr<const mnist::Digits>> DigitsOf(const std::string& data, const std::string& digits);
+
+struct Net : Inputs {
   troupe::Output loss, accuracy;  // scalars
   double train_keep = 1.0;
   double first_rate = 0.003;
@@ -23,7 +43,7 @@ struct Net {
 };
 
 // "small" or "e8". INVALID_ARGUMENT for another one. `seed`: of the first values.
-absl::StatusOr<Net> BuildNet(const troupe::Scope& on, const std::string& name, int64_t seed);
+absl::StatusOr<Net> BuildNet(const troupe::Scope& on, const std::string& name, int64_t seed, const Inputs& inputs);
 
 // The images of a step are a function of step, worker and seed, so that a worker that begins anew
 // needs no place in the data. In an epoch each image is used once, by one worker; what is left of

@@ -20,8 +20,18 @@
 namespace troupe {
 
 class ControlFlowContext;
+class Variable;
+struct VariableOptions;
 
 namespace internal {
+
+// Asked by Variable's constructor while it is set: whoever calls a function that makes variables
+// can give it others, or those that there are.
+class VariableMaker {
+ public:
+  virtual ~VariableMaker() = default;
+  virtual void Make(const ScopeAt& at, const Input& initial_value, const VariableOptions& options, Variable* made) = 0;
+};
 
 struct ScopeShared {
   explicit ScopeShared(std::shared_ptr<Graph> g) : graph(std::move(g)), refiner(graph.get()) {}
@@ -37,6 +47,7 @@ struct ScopeShared {
   // The scopes of the functions of While and Cond that are running now; operators build in the last
   // one.
   std::vector<std::shared_ptr<const ScopeState>> active;
+  VariableMaker* variable_maker = nullptr;
 
   // `base`, or base_1, ...: a name that neither a node nor a scope has.
   std::string UniqueName(const std::string& base);

@@ -40,6 +40,10 @@ Output ReadHere(const ScopeAt& at, const Output& handle, DType dtype) {
 }  // namespace
 
 Variable::Variable(const ScopeAt& at, const Input& initial_value, const VariableOptions& options) {
+  if (internal::VariableMaker* const maker = at->state()->shared->variable_maker; maker != nullptr) {
+    if (at.ok()) maker->Make(at, initial_value, options, this);
+    return;
+  }
   Scope scope = Outermost(at.scope());
   if (!options.name.empty()) scope = scope.WithOpName(options.name);
   if (scope.op_name().empty()) scope = scope.WithOpName("Variable");

@@ -10,16 +10,17 @@
 
 namespace troupe::train {
 
-ServerState::ServerState(const ScopeAt& at, const Variable& global_step, bool undo) : global_step_(global_step) {
+ServerState::ServerState(const ScopeAt& at, const Variable& global_step, bool undo, const std::vector<Variable>& more)
+    : global_step_(global_step) {
   if (!at.ok()) return;
   if (global_step.handle().valid()) {
-    Build(at, undo);
+    Build(at, undo, more);
   } else {
     at.Fail(InvalidArgument("the state of servers needs a global step"));
   }
 }
 
-void ServerState::Build(const ScopeAt& at, bool undo) {
+void ServerState::Build(const ScopeAt& at, bool undo, const std::vector<Variable>& more) {
   const Scope top = Scope(internal::TopLevel(*at->state())).WithLocation(at.location());
   const auto server_of = [this](const Variable& v) -> Server& {
     const std::string& device = v.handle().node()->requested_device();
@@ -30,6 +31,7 @@ void ServerState::Build(const ScopeAt& at, bool undo) {
   };
   server_of(global_step_);
   for (const Variable& v : VariablesIn(at, kGlobalVariables)) server_of(v).variables.push_back(v);
+  for (const Variable& v : more) server_of(v).variables.push_back(v);
   if (!at.ok()) return;
 
   // They belong to no collection: nobody but the chief sets or saves them.
@@ -50,6 +52,7 @@ void ServerState::Build(const ScopeAt& at, bool undo) {
     const Variable& first = server.variables[0];
     server.mark = number(StrCat("servers/", i, "/mark"), first);
     const Scope here = s.ColocateWith(first.handle());
+    if (!more.empty()) server.reached = number(StrCat("servers/", i, "/reached"), first);
     server.has_mark = server.mark.IsInitialized(here);
     unmarked.push_back(SetTo(here, server.mark, Const(here, int64_t{-1})));
     Copies& copies = copies_.emplace_back();
@@ -78,15 +81,18 @@ void ServerState::Build(const ScopeAt& at, bool undo) {
 // The mark last: with it, the copies are whole.
 Operation ServerState::Keep(const Scope& s, size_t server) const {
   const Copies& copies = copies_[server];
+  const Scope beside = s.ColocateWith(global_step_.handle());
+  const Output step = CastTo(beside, global_step_.Read(beside), DType::kInt64);
+  const Variable &mark = servers_[server].mark, &reached = servers_[server].reached;
+  const Scope there = s.ColocateWith(mark.handle());
+  Scope then = s;
+  if (reached.handle().valid()) then = s.WithControlDependencies(SetTo(there, reached, step));
   std::vector<Operation> kept;
   for (size_t c = 0; c < copies.of.size(); ++c) {
-    const Scope where = s.ColocateWith(copies.of[c].handle());
+    const Scope where = then.ColocateWith(copies.of[c].handle());
     kept.push_back(SetTo(where, copies.to[c], copies.of[c].Read(where)));
   }
-  const Scope beside = s.ColocateWith(global_step_.handle());
-  const Output step = global_step_.Read(beside);
-  const Variable& mark = servers_[server].mark;
-  return SetTo(s.ColocateWith(mark.handle()).WithControlDependencies(kept), mark, CastTo(beside, step, DType::kInt64));
+  return SetTo(there.WithControlDependencies(kept), mark, step);
 }
 
 Operation ServerState::KeepAfter(const ScopeAt& at, const Operation& done) const {

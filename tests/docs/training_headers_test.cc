@@ -4,18 +4,22 @@
 
 #include "troupe/lookup.h"
 #include "troupe/readers.h"
+#include "troupe/train/all_reduce.h"
 #include "troupe/train/bucket.h"
 #include "troupe/train/dataset_hook.h"
 #include "troupe/train/coordinator.h"
 #include "troupe/train/file_writer.h"
 #include "troupe/train/global_step.h"
+#include "troupe/train/gradient_descent.h"
 #include "troupe/train/hooks.h"
+#include "troupe/train/in_graph_replicas.h"
 #include "troupe/train/input.h"
 #include "troupe/train/monitored_session.h"
 #include "troupe/train/queue_runner.h"
 #include "troupe/train/replica_devices.h"
 #include "troupe/train/saved_model.h"
 #include "troupe/train/saver.h"
+#include "troupe/train/train_mirrored.h"
 #include "troupe/troupe.h"
 
 namespace {
@@ -198,6 +202,70 @@ BOOST_AUTO_TEST_CASE(saved_models_of_the_header) {
   s = later->Run({{serve.inputs.at("x"), Tensor::Scalar(2.0f)}}, {serve.outputs.at("y")}, {}, &out);
   BOOST_REQUIRE_MESSAGE(s.ok(), s);
   BOOST_TEST(out[0].scalar<float>() == 6.0f);
+}
+
+BOOST_AUTO_TEST_CASE(the_programs_of_replicas) {
+  SessionOptions two;
+  two.runtime = *Runtime::Start({.threads = 2, .cpu_devices = 2});
+  const Scope root = Scope::NewRootScope();
+  const auto session = *Session::Create(two);
+  // clang-format off
+  // [include/troupe/train/in_graph_replicas.h]
+  const auto tower = [](const Scope& on, int replica) {
+    Variable w(on.WithOpName("w"), 0.0f);
+    return ops::Square(on, ops::Sub(on, w, static_cast<float>(replica)));  // the loss of its examples
+  };
+  const auto sgd = [](const Scope&) { return std::make_unique<train::GradientDescent>(0.25f); };
+  const train::InGraphReplicas replicas(root, tower, sgd, train::GetOrCreateGlobalStep(root),
+                                        {.devices = {"/device:CPU:0", "/device:CPU:1"}});
+  absl::Status s = session->Extend(*root.graph());
+  if (s.ok()) s = session->Run({}, {}, {replicas.initializer()}, nullptr);
+  for (int i = 0; i < 20 && s.ok(); ++i) s = session->Run({}, {}, {replicas.update()}, nullptr);
+  // [/include/troupe/train/in_graph_replicas.h]
+  // clang-format on
+  BOOST_REQUIRE_MESSAGE(root.ok(), root.status());
+  BOOST_REQUIRE_MESSAGE(s.ok(), s);
+  // The mean of 0 and 1.
+  for (const auto& v : replicas.variables()) BOOST_TEST(std::abs(session->Get(v[0])->scalar<float>() - 0.5f) < 1e-5f);
+}
+
+BOOST_AUTO_TEST_CASE(the_program_of_mirrored_training) {
+  const std::shared_ptr<Runtime> runtime = *Runtime::Start({.threads = 2, .cpu_devices = 2});
+  const Scope root = Scope::NewRootScope(), on = root.WithDevice("/device:CPU:0");
+  const Variable global_step = train::GetOrCreateGlobalStep(on);
+  const auto tower = [](const Scope& at, int) { return ops::Square(at, Variable(at.WithOpName("w"), 1.0f)); };
+  const auto sgd = [](const Scope&) { return std::make_unique<train::GradientDescent>(0.25f); };
+  const train::InGraphReplicas replicas(on, tower, sgd, global_step, {.devices = {"/device:CPU:0", "/device:CPU:1"}});
+  // clang-format off
+  // [include/troupe/train/train_mirrored.h]
+  const train::MirroredTraining mirrored(on, replicas, global_step, {.others_follow = false});
+  train::TrainingOptions options;
+  options.session.runtime = runtime;  // of a server, which finds those of the other replicas
+  options.last_step = 20;
+  absl::StatusOr<train::TrainingReport> report = train::TrainMirrored(root, mirrored, /*replica=*/0, options);
+  // [/include/troupe/train/train_mirrored.h]
+  // clang-format on
+  BOOST_REQUIRE_MESSAGE(report.ok(), report.status());
+  BOOST_TEST(report->step == 20);
+}
+
+BOOST_AUTO_TEST_CASE(a_sum_of_the_header) {
+  SessionOptions two;
+  two.runtime_options.cpu_devices = 2;
+  const Scope root = Scope::NewRootScope();
+  // clang-format off
+  // [include/troupe/train/all_reduce.h]
+  const std::vector<std::string> devices = {"/device:CPU:0", "/device:CPU:1"};
+  std::vector<Output> grads;  // grads[r] is computed on devices[r]; all have one shape
+  for (const std::string& d : devices) grads.push_back(ops::Const(root.WithDevice(d), {1.0f, 2.0f}));
+  std::vector<Output> means = train::AllReduce(root, grads, devices, {.mean = true});
+  // [/include/troupe/train/all_reduce.h]
+  // clang-format on
+  const auto session = *Session::Create(two);
+  BOOST_REQUIRE(session->Extend(*root.graph()).ok());
+  std::vector<Tensor> out;
+  BOOST_REQUIRE(session->Run({}, means, {}, &out).ok());
+  for (const Tensor& t : out) BOOST_TEST(t.flat<float>()[1] == 2.0f);
 }
 
 BOOST_AUTO_TEST_CASE(readers_tables_and_buckets) {

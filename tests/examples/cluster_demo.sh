@@ -18,7 +18,16 @@ hash() { sed -n 's/^all ended well: .*hash \([0-9a-f]*\),.*/\1/p' <<<"$1"; }
 [ "$(hash "$undisturbed")" = "$(hash "$killed")" ] || fail "the hashes differ"
 grep -q '^all ended well: .*accuracy.*, 0 restarts$' <<<"$undisturbed" || fail "restarts without a kill"
 grep -q '^all ended well: .*accuracy.*, 3 restarts$' <<<"$killed" || fail "other restarts than the kills"
-for wrong in "--mode no" "--steps 0" "--what 1" "--ps"; do
+# Without parameter servers; the chief and the worker at once, too.
+reduce() { "$1/tools/cluster-demo" --mode allreduce --workers 3 --steps 40 --net small --batch 20 --save_steps 10 "${@:2}" 2>&1; }
+undisturbed=$(reduce "$1") || fail "all-reduce, undisturbed: $undisturbed"
+killed=$(reduce "$1" --kill worker:1@8 --kill chief@16 --kill worker:2@24 --kill chief@24) || fail "all-reduce, with kills: $killed"
+echo "$undisturbed"
+echo "$killed"
+[ -n "$(hash "$undisturbed")" ] || fail "there is no hash of the all-reduce"
+[ "$(hash "$undisturbed")" = "$(hash "$killed")" ] || fail "the hashes of the all-reduce differ"
+grep -q '^all ended well: .*accuracy.*, 4 restarts$' <<<"$killed" || fail "other restarts of the all-reduce than the kills"
+for wrong in "--mode allreduce --ps 1" "--mode sync --ps 0" "--mode no" "--steps 0" "--what 1" "--ps"; do
   # shellcheck disable=SC2086
   "$1/tools/cluster-demo" $wrong >/dev/null 2>&1
   [ $? = 2 ] || fail "'$wrong' was not refused"

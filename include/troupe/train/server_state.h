@@ -10,6 +10,9 @@
 // - no mark, or -1: its variables are lost, and are restored from a checkpoint.
 // - The mark is the global step: an update of that step may have been begun; `undo`.
 // - The mark is one less: the update is done, but has not been kept here; `keep`.
+// Who has lost the global step must know it from elsewhere, since copies may be half those of the
+// next step where the mark is not given yet. So servers of mirrors note the global step, too,
+// before they keep anything.
 //
 // The copies cost as much memory as the variables, and one copy of them in each update.
 //
@@ -34,15 +37,17 @@ class ServerState {
     std::string device;               // that its variables ask for
     std::vector<Variable> variables;  // the global step among them, if it is there
     Variable mark;
-    Output has_mark;  // bool; the mark can be read when it is true
-    Operation keep;   // sets the mark to the global step, and keeps the variables
-    Operation undo;   // gives the variables the values that were kept
+    Variable reached;  // of mirrors: the global step at which keep began last; else invalid
+    Output has_mark;   // bool; the mark can be read when it is true
+    Operation keep;    // sets the mark to the global step, and keeps the variables
+    Operation undo;    // gives the variables the values that were kept
   };
 
   ServerState() = default;
-  // Of all global variables that there are, the slots of optimizers among them. All processes build
-  // it at the same place of the same graph. The scope's error when there is none.
-  ServerState(const ScopeAt& at, const Variable& global_step, bool undo);
+  // Of all global variables that there are, the slots of optimizers among them, and then of `more`,
+  // which are in no collection. All processes build it at the same place of the same graph. The
+  // scope's error when there is none.
+  ServerState(const ScopeAt& at, const Variable& global_step, bool undo, const std::vector<Variable>& more = {});
 
   // Beside the global step first, then in the order in which they first had a variable.
   const std::vector<Server>& servers() const { return servers_; }
@@ -61,7 +66,7 @@ class ServerState {
   struct Copies {
     std::vector<Variable> of, to;
   };
-  void Build(const ScopeAt& at, bool undo);
+  void Build(const ScopeAt& at, bool undo, const std::vector<Variable>& more);
   Operation Keep(const Scope& s, size_t server) const;
 
   Variable global_step_, ended_;

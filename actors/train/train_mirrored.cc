@@ -1,0 +1,211 @@
+// The chief of mirrored replicas, and what the processes of the others do meanwhile.
+#include "troupe/train/train_mirrored.h"
+
+#include "actors/threads/inside_actor.h"
+#include "actors/train/replica_loop.h"
+#include "actors/train/server_recovery.h"
+#include "actors/train/step_tracer.h"
+
+namespace troupe::train {
+namespace {
+
+// A task that is stopped in order says so, CANCELLED, to the steps in which it has a part. As when
+// it is lost, it may be started again.
+absl::Status StoppedIsLost(const absl::Status& s) {
+  return absl::IsCancelled(s) ? Unavailable("a task was stopped: ", s.message()) : s;
+}
+
+// Runs the steps, saves, and says when all is done.
+class MirrorChief {
+ public:
+  MirrorChief(const Scope& root, const MirroredTraining& mirrored, const TrainingOptions& options, Teller* teller,
+              Stop* stop, StepTracer* tracer)
+      : mirrored_(mirrored),
+        tracer_(*tracer),
+        recovery_(root, mirrored, options.checkpoints),
+        loop_(root.graph(), options, teller, stop) {}
+
+  absl::Status Run() {
+    for (;;) {
+      const absl::Status s = Try();
+      if (s.ok()) return s;
+      // Before it has begun, nothing is lost: tasks may not have found each other yet.
+      TROUPE_RETURN_IF_ERROR(loop_.WaitAfter(s, seen_, /*tell=*/begun_));
+    }
+  }
+  void Report(TrainingReport* report) const {
+    report->recoveries = loop_.recoveries;
+    report->lost_updates = lost_updates_;
+    report->restarts = restarts_;
+  }
+
+ private:
+  const TrainingOptions& options() const { return loop_.options; }
+  absl::Status Try() {
+    TROUPE_RETURN_IF_ERROR(loop_.NewSession().status());
+    // The others end after the last checkpoint: a chief that is lost then is not to wait for them.
+    const absl::StatusOr<ServerRecovery::Checkpoint> newest = recovery_.Newest();
+    if (newest.ok() && newest->step >= options().last_step) {
+      TROUPE_RETURN_IF_ERROR(recovery_.RestoreOnly(loop_.session(), newest->path));
+      Tell({.step = newest->step, .from = TrainingEvent::kCheckpoint, .checkpoint = newest->path});
+      return End();
+    }
+    const absl::StatusOr<ServerRecovery::Begun> found = recovery_.Begin(loop_.session(), seen_);
+    TROUPE_RETURN_IF_ERROR(StoppedIsLost(found.status()));
+    const ServerRecovery::Begun& begun = *found;
+    begun_ = true;
+    step_ = seen_ = begun.step;
+    lost_updates_ += begun.lost_updates;
+    restarts_ += begun.filled;
+    Tell(begun);
+    if (begun.from == TrainingEvent::kStart && !begun.checkpoint.empty())
+      loop_.teller->Tell({.kind = TrainingEvent::kSaved, .path = begun.checkpoint});
+    loop_.WentOn();
+    while (step_ < options().last_step) TROUPE_RETURN_IF_ERROR(Step());
+    if (saved_ != step_) TROUPE_RETURN_IF_ERROR(Save(/*last=*/true));
+    return End();
+  }
+  void Tell(const ServerRecovery::Begun& begun) {
+    loop_.teller->Tell({.kind = TrainingEvent::kBegin,
+                        .step = begun.step,
+                        .from = begun.from,
+                        .lost_updates = begun.lost_updates,
+                        .path = begun.from == TrainingEvent::kCheckpoint ? begun.checkpoint : ""});
+  }
+
+  absl::Status Step() {
+    TROUPE_ASSIGN_OR_RETURN(Feeds feeds, FeedsOf(options().feeds, step_));
+    TROUPE_ASSIGN_OR_RETURN(feeds, FeedsOf(options().update_feeds, step_, std::move(feeds)));
+    std::vector<Tensor> loss;
+    StepTracer::Step traced = tracer_.Begin(step_);
+    const absl::Status updated = OfUpdate(loop_.session().Run(traced.options(), feeds, {mirrored_.loss()},
+                                                              {mirrored_.update()}, &loss, traced.metadata()));
+    traced.End(updated, StrCat("update ", step_));
+    TROUPE_RETURN_IF_ERROR(StoppedIsLost(updated));
+    seen_ = ++step_;
+    loop_.WentOn();
+    loop_.teller->Tell({.kind = TrainingEvent::kStep,
+                        .step = step_,
+                        .loss = static_cast<double>(loss[0].scalar<float>()),
+                        .gradients = mirrored_.replicas()});
+    const int64_t every = options().checkpoints.every_steps;
+    const bool save = !options().checkpoints.folder.empty() && every > 0 && step_ % every == 0;
+    return save ? Save(step_ >= options().last_step) : absl::OkStatus();
+  }
+
+  absl::Status Save(bool last) {
+    const absl::StatusOr<std::string> path = recovery_.Save(loop_.session(), step_);
+    if (path.ok()) {
+      saved_ = step_;
+      if (!path->empty()) loop_.teller->Tell({.kind = TrainingEvent::kSaved, .step = step_, .path = *path});
+      return absl::OkStatus();
+    }
+    const bool lost = absl::IsUnavailable(path.status()) || absl::IsAborted(path.status()) ||
+                      absl::IsFailedPrecondition(path.status()) || absl::IsCancelled(path.status());
+    if (last || lost) return StoppedIsLost(path.status());
+    loop_.teller->Tell({.kind = TrainingEvent::kSaveFailed, .step = step_, .why = path.status()});
+    return absl::OkStatus();
+  }
+
+  absl::Status End() {
+    if (options().at_end) {
+      TROUPE_RETURN_IF_ERROR(Guarded("TrainingOptions.at_end", [&] { return options().at_end(loop_.session()); }));
+    }
+    if (!mirrored_.options().others_follow) return absl::OkStatus();
+    TROUPE_RETURN_IF_ERROR(loop_.session().Run({}, {}, {mirrored_.state().begin()}, nullptr));
+    // One that is gone has a checkpoint to see it from, or nobody to wait for.
+    RunOptions soon;
+    soon.timeout_ms = 2000;
+    int told = 0;
+    for (const Operation& tell : mirrored_.tell_end())
+      told += tell.valid() && loop_.session().Run(soon, {}, {}, {tell}, nullptr, nullptr).ok();
+    AwaitOthers(loop_.session(), mirrored_.state(), told + 1);
+    return absl::OkStatus();
+  }
+
+  const MirroredTraining& mirrored_;
+  StepTracer& tracer_;
+  ServerRecovery recovery_;
+  Loop loop_;
+  int64_t step_ = 0, seen_ = 0, saved_ = -1, lost_updates_ = 0, restarts_ = 0;
+  bool begun_ = false;
+};
+
+// The process of another replica: its server does what the chief's steps ask for.
+class Follower {
+ public:
+  Follower(const Scope& root, const MirroredTraining& mirrored, int replica, const TrainingOptions& options,
+           Teller* teller, Stop* stop)
+      : mirrored_(mirrored),
+        replica_(static_cast<size_t>(replica)),
+        recovery_(root, mirrored, options.checkpoints),
+        loop_(root.graph(), options, teller, stop) {}
+
+  absl::Status Run() {
+    for (;;) {
+      const absl::Status s = Try();
+      if (s.ok()) return s;
+      // Whom it waits for is the chief, who tells of losses.
+      TROUPE_RETURN_IF_ERROR(loop_.WaitAfter(s, 0, /*tell=*/false));
+    }
+  }
+
+ private:
+  absl::Status Try() {
+    TROUPE_RETURN_IF_ERROR(loop_.NewSession().status());
+    for (;;) {
+      // Who comes when all is done finds no chief.
+      const absl::StatusOr<ServerRecovery::Checkpoint> newest = recovery_.Newest();
+      if (newest.ok() && newest->step >= loop_.options.last_step) return absl::OkStatus();
+      const absl::Status told =
+          loop_.session().Run(loop_.Waiting(), {}, {}, {Operation(mirrored_.await_end()[replica_])}, nullptr, nullptr);
+      if (told.ok()) {
+        // That it cannot be said is no failure: the chief waits for a while only.
+        loop_.session().Run({}, {}, {mirrored_.state().end()}, nullptr).IgnoreError();
+        return told;
+      }
+      if (!absl::IsDeadlineExceeded(told)) return told;
+      // A chief that has not begun has no step.
+      const absl::Status there = loop_.session().Get(mirrored_.state().global_step()).status();
+      if (there.ok()) loop_.WentOn();
+      if (!there.ok() && !absl::IsFailedPrecondition(there)) return StoppedIsLost(there);
+      if (loop_.given_up())
+        return DeadlineExceeded("replica ", replica_, " waits for a chief that has not begun: ", there.message());
+    }
+  }
+
+  const MirroredTraining& mirrored_;
+  const size_t replica_;
+  ServerRecovery recovery_;
+  Loop loop_;
+};
+
+}  // namespace
+
+absl::StatusOr<TrainingReport> TrainMirrored(const Scope& root, const MirroredTraining& mirrored, int replica,
+                                             const TrainingOptions& options) {
+  if (InsideActor()) return FailedPrecondition("TrainMirrored blocks, and was called in an actor's handler");
+  TROUPE_RETURN_IF_ERROR(root.status());
+  if (replica < 0 || replica >= mirrored.replicas()) {
+    return InvalidArgument("TrainMirrored was called for replica ", replica, " of ", mirrored.replicas());
+  }
+  Teller teller(options);
+  Stop stop;
+  TrainingReport report{.step = options.last_step};
+  if (replica != 0) {
+    Follower follower(root, mirrored, replica, options, &teller, &stop);
+    TROUPE_RETURN_IF_ERROR(root.status());
+    TROUPE_RETURN_IF_ERROR(follower.Run());
+    return report;
+  }
+  StepTracer tracer(options.trace, &teller);
+  MirrorChief chief(root, mirrored, options, &teller, &stop, &tracer);
+  TROUPE_RETURN_IF_ERROR(root.status());
+  const absl::Status led = chief.Run();
+  tracer.Finish();  // also of a training that failed
+  TROUPE_RETURN_IF_ERROR(led);
+  chief.Report(&report);
+  return report;
+}
+
+}  // namespace troupe::train

@@ -1,0 +1,186 @@
+// Replicas within one graph, on devices of one process: they are one batch, mirrors stay equal,
+// names are those of a model without replicas; and what cannot be built.
+#include "troupe/train/in_graph_replicas.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "tests/common/folder.h"
+#include "tests/train/replica_model.h"
+#include "tests/train/run.h"
+#include "troupe/train/initializers.h"
+#include "troupe/train/layers.h"
+#include "troupe/train/saver.h"
+
+namespace troupe::testing {
+namespace {
+
+using train::AllReduceOptions;
+using train::InGraphOptions;
+using train::InGraphReplicas;
+
+std::vector<std::string> DevicesOf(int replicas) {
+  std::vector<std::string> devices;
+  for (int r = 0; r < replicas; ++r) devices.push_back(StrCat("/device:CPU:", r));
+  return devices;
+}
+SessionOptions WithDevices(int devices) {
+  SessionOptions options;
+  options.runtime_options.threads = 2;
+  options.runtime_options.cpu_devices = devices;
+  return options;
+}
+
+BOOST_AUTO_TEST_SUITE(in_graph_replicas)
+
+BOOST_AUTO_TEST_CASE(ten_replicas_of_100_are_one_batch_of_1000) {
+  for (const DType dtype : {DType::kFloat, DType::kDouble}) {
+    const Trace expected = OneBatch(dtype);
+    InGraphOptions options;
+    options.devices = DevicesOf(kTowers);
+    for (const AllReduceOptions::Algorithm algorithm : {AllReduceOptions::kRing, AllReduceOptions::kTree}) {
+      options.all_reduce.algorithm = algorithm;
+      CheckTowers(WithDevices(kTowers), options, dtype, "", expected);
+    }
+    options.variables = InGraphOptions::kShared;
+    CheckTowers(WithDevices(kTowers), options, dtype, "/device:CPU:3", expected);
+  }
+}
+
+// Layers make their variables themselves, and draw their first values.
+Output LayersLoss(const Scope& on, int) {
+  const Output x = Const(on, Literal(Filled(DType::kFloat, 8, 5, 1, 1.0)));
+  const Output h = layers::Dense(on.WithOpName("fc1"), x, 6, {.activation = "Relu"});
+  return Build(on, "Mean", {layers::Dense(on.WithOpName("fc2"), h, 3), Const(on, {0, 1})});
+}
+std::vector<std::string> NamesIn(const Scope& s, const char* collection) { return s.graph()->collection(collection); }
+
+BOOST_AUTO_TEST_CASE(variables_are_those_of_a_model_without_replicas) {
+  const Scope alone = Scope::NewRootScope();
+  train::Momentum(0.1, 0.9).Minimize(alone, LayersLoss(alone, 0));
+  BOOST_REQUIRE_MESSAGE(alone.ok(), alone.status());
+  for (const InGraphOptions::Variables kind : {InGraphOptions::kMirrored, InGraphOptions::kShared}) {
+    const Scope s = Scope::NewRootScope();
+    const InGraphReplicas replicas(s, LayersLoss,
+                                   [](const Scope&) { return std::make_unique<train::Momentum>(0.1, 0.9); }, {},
+                                   {.devices = DevicesOf(3), .variables = kind});
+    const testing::Folder folder;
+    train::Saver saver(s);
+    const Operation mirror = replicas.Mirror(s);
+    BOOST_REQUIRE_MESSAGE(s.ok(), s.status());
+    BOOST_TEST(NamesIn(s, kGlobalVariables) == NamesIn(alone, kGlobalVariables), boost::test_tools::per_element());
+    BOOST_TEST(NamesIn(s, kTrainableVariables) == NamesIn(alone, kTrainableVariables),
+               boost::test_tools::per_element());
+    BOOST_TEST(replicas.variables().size() == (kind == InGraphOptions::kShared ? 1u : 3u));
+    BOOST_TEST(replicas.variables()[0].size() == NamesIn(s, kGlobalVariables).size());
+    auto session = Session::Create(WithDevices(3));
+    REQUIRE_OK(session.status());
+    REQUIRE_OK((*session)->Extend(*s.graph()));
+    REQUIRE_OK((*session)->Run({}, {}, {replicas.initializer()}, nullptr));
+    const auto bytes = [&](size_t replica) {
+      std::string all;
+      for (const Variable& v : replicas.variables()[replica]) {
+        const Tensor t = (*session)->Get(v).value();
+        all.append(static_cast<const char*>(t.raw()), t.bytes());
+      }
+      return all;
+    };
+    const auto path = saver.Save(**session, StrCat(folder.path(), "/model"));
+    REQUIRE_OK(path.status());
+    const std::string start = bytes(0);
+    for (int i = 0; i < 3; ++i) REQUIRE_OK((*session)->Run({}, {}, {replicas.update()}, nullptr));
+    for (size_t r = 0; r < replicas.variables().size(); ++r) {
+      BOOST_TEST((bytes(r) == bytes(0)), "replica " << r);
+      BOOST_TEST((bytes(r) != start), "replica " << r);
+      if (r > 0) {
+        const std::string& device = replicas.variables()[r][0].handle().node()->requested_device();
+        BOOST_TEST(device == StrCat("/device:CPU:", r));
+        BOOST_TEST(replicas.variables()[r][0].variable_name() ==
+                   StrCat("mirror_", r, "/", replicas.variables()[0][0].variable_name()));
+      }
+    }
+    // A checkpoint has replica 0.
+    REQUIRE_OK(saver.Restore(**session, *path));
+    REQUIRE_OK((*session)->Run({}, {}, {mirror}, nullptr));
+    for (size_t r = 0; r < replicas.variables().size(); ++r) BOOST_TEST((bytes(r) == start), "replica " << r);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(one_replica_is_a_model_alone) {
+  const Trace expected = OneBatch(DType::kFloat);
+  for (const InGraphOptions::Variables kind : {InGraphOptions::kMirrored, InGraphOptions::kShared}) {
+    const Scope s = Scope::NewRootScope();
+    const InGraphReplicas one(
+        s, [](const Scope& on, int) { return LossOfRows(on, DType::kFloat, 0, kTowers * kRowsOfTower); },
+        [](const Scope&) { return OptimizerFor(DType::kFloat); }, {}, {.devices = {""}, .variables = kind});
+    BOOST_REQUIRE_MESSAGE(s.ok(), s.status());
+    const auto session = Start(s);
+    for (const double loss : expected.losses) {
+      std::vector<Tensor> out;
+      REQUIRE_OK(session->Run({}, {one.loss()}, {one.update()}, &out));
+      BOOST_TEST(NumbersIn(out[0])[0] == loss);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(what_cannot_be_replicated_is_told) {
+  const auto make = [](const Scope&) { return std::make_unique<train::Momentum>(0.1, 0.9); };
+  const auto told = [&](const InGraphReplicas::Tower& tower, const std::string& what, InGraphOptions options = {}) {
+    if (options.devices.empty()) options.devices = DevicesOf(2);
+    const Scope s = Scope::NewRootScope();
+    const InGraphReplicas replicas(s, tower, make, {}, options);
+    BOOST_TEST(!s.ok());
+    BOOST_TEST(s.status().ToString().find(what) != std::string::npos, s.status());
+    BOOST_TEST(!replicas.update().valid());
+    // The scope is as before for others: variables are made as ever.
+    const Scope other = Scope::NewRootScope();
+    BOOST_TEST(Variable(other.WithOpName("v"), 1.0f).variable_name() == "v");
+  };
+  const auto square = [](const Variable& v, const Scope& on) { return Build(on, "Square", {v}); };
+  told([&](const Scope& on, int r) { return square(Variable(on.WithOpName(r == 0 ? "v" : "w"), 1.0f), on); },
+       "tower 1 makes 'w' as number 0, where tower 0 makes 'v'");
+  told([&](const Scope& on,
+           int r) { return square(Variable(on.WithOpName("v"), r == 0 ? Input(1.0f) : Input(1.0)), on); },
+       "'v' of tower 1 is float64[], that of tower 0 is float32");
+  told(
+      [&](const Scope& on, int r) {
+        const Variable v(on.WithOpName("v"), 1.0f);
+        if (r == 0) Variable(on.WithOpName("more"), 1.0f);
+        return square(v, on);
+      },
+      "tower 1 makes 1, tower 0 makes 2");
+  told(
+      [&](const Scope& on, int) {
+        return square(Variable(on.WithOpName("v"), {1.0f, 2.0f}), on);
+      },
+      "the loss of tower 0 is no scalar");
+  told([](const Scope&, int) { return Output(); }, "the loss of tower 0 is no scalar");
+  told([](const Scope&, int) -> Output { throw std::runtime_error("as it likes"); }, "as it likes");
+  told([](const Scope& on, int) { return Const(on, 1.0f); }, "no gradient was given");
+  told(nullptr, "needs devices");
+  // One that is made outside has no mirror, but may be shared.
+  for (const InGraphOptions::Variables kind : {InGraphOptions::kMirrored, InGraphOptions::kShared}) {
+    const Scope s = Scope::NewRootScope();
+    const Variable outside(s.WithOpName("outside"), 1.0f);
+    const InGraphReplicas replicas(s,
+                                   [&](const Scope& on, int) {
+                                     return Build(on, "Mul", {Variable(on.WithOpName("v"), 2.0f), outside});
+                                   },
+                                   make, {}, {.devices = DevicesOf(2), .variables = kind});
+    BOOST_TEST(s.ok() == (kind == InGraphOptions::kShared), s.status());
+    if (!s.ok())
+      BOOST_TEST(s.status().ToString().find("'outside', of which there are no mirrors") != std::string::npos);
+  }
+  const Scope s = Scope::NewRootScope();
+  const InGraphReplicas replicas(s,
+                                 [&](const Scope& on, int) { return square(Variable(on.WithOpName("v"), 1.0f), on); },
+                                 make, {}, {.devices = DevicesOf(2)});
+  BOOST_TEST(s.ok(), s.status());
+  replicas.Copy(s, 0, 2);
+  BOOST_TEST(absl::IsOutOfRange(s.status()), s.status());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace troupe::testing

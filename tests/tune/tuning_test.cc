@@ -141,16 +141,20 @@ BOOST_AUTO_TEST_CASE(each_way_gives_the_result) {
   BOOST_CHECK_GT(ways, 2 * problems);
 }
 
-// Bias and activation belong to a way, wherever it computes them; a constant may lie in panels, and a
-// constant filter in the library's layout.
+// Bias and activation belong to a way, wherever it computes them; a constant may lie in panels, and
+// a constant filter in the library's layout.
 BOOST_AUTO_TEST_CASE(fused_nodes_and_constants) {
   Scope root = Scope::NewRootScope();
   const Output x = ops::Placeholder(root, DType::kFloat), image = ops::Placeholder(root, DType::kFloat);
   std::vector<Output> all;
   for (const int64_t n : {100, 400}) {
-    const Output product = ops::MatMul(root, x, ops::Const(root, Odd(TensorShape({150, n}), 6)));
-    all.push_back(ops::Relu(root, ops::BiasAdd(root, product, ops::Const(root, Odd(TensorShape({n}), 7)))));
-    all.push_back(ops::Tanh(root, ops::BiasAdd(root, product, ops::Const(root, Odd(TensorShape({n}), 8)))));
+    // Two constants, so that the products are not merged.
+    const auto sum = [&](uint32_t seed) {
+      const Output product = ops::MatMul(root, x, ops::Const(root, Odd(TensorShape({150, n}), seed)));
+      return ops::BiasAdd(root, product, ops::Const(root, Odd(TensorShape({n}), seed + 1)));
+    };
+    all.push_back(ops::Relu(root, sum(20)));
+    all.push_back(ops::Tanh(root, sum(30)));
   }
   for (const int64_t size : {1, 3}) {
     const Output filter = ops::Const(root, Odd(TensorShape({size, size, 16, 24}), 9));

@@ -141,6 +141,60 @@ BOOST_AUTO_TEST_CASE(each_way_gives_the_result) {
   BOOST_CHECK_GT(ways, 2 * problems);
 }
 
+// Bias and activation belong to a way, wherever it computes them; a constant may lie in panels, and
+// a constant filter in the library's layout.
+BOOST_AUTO_TEST_CASE(fused_nodes_and_constants) {
+  Scope root = Scope::NewRootScope();
+  const Output x = ops::Placeholder(root, DType::kFloat), image = ops::Placeholder(root, DType::kFloat);
+  std::vector<Output> all;
+  for (const int64_t n : {100, 400}) {
+    // Two constants, so that the products are not merged.
+    const auto sum = [&](uint32_t seed) {
+      const Output product = ops::MatMul(root, x, ops::Const(root, Odd(TensorShape({150, n}), seed)));
+      return ops::BiasAdd(root, product, ops::Const(root, Odd(TensorShape({n}), seed + 1)));
+    };
+    all.push_back(ops::Relu(root, sum(20)));
+    all.push_back(ops::Tanh(root, sum(30)));
+  }
+  for (const int64_t size : {1, 3}) {
+    const Output filter = ops::Const(root, Odd(TensorShape({size, size, 16, 24}), 9));
+    const Output conv = ops::Conv2D(root, image, filter, {1, 1, 1, 1}, "SAME");
+    all.push_back(ops::Relu(root, ops::BiasAdd(root, conv, ops::Const(root, Odd(TensorShape({24}), 10)))));
+  }
+  BOOST_REQUIRE(root.ok());
+  SessionOptions options;
+  options.runtime_options.threads = 2;
+  auto session = *Session::Create(options);
+  BOOST_REQUIRE(session->Extend(*root.graph()).ok());
+  const Tensor rows = Odd(TensorShape({20, 150}), 11), pictures = Odd(TensorShape({2, 30, 30, 16}), 12);
+  const auto run = [&] {
+    std::vector<Tensor> out;
+    const absl::Status s = session->Run({{x, rows}, {image, pictures}}, all, {}, &out);
+    BOOST_REQUIRE_MESSAGE(s.ok(), s);
+    return out;
+  };
+  const std::vector<Tensor> want = run();
+  const auto before = Choices();
+  {
+    const Mode on(TuningMode::kAll);
+    for (int step = 0; step < 150; ++step) {
+      const std::vector<Tensor> got = run();
+      for (size_t i = 0; i < got.size(); ++i) BOOST_CHECK_LE(Difference(got[i], want[i]), 1e-5);
+    }
+  }
+  BOOST_CHECK_GE(New(before).size(), 4);
+  int with_bias = 0;
+  for (const std::string& problem : New(before)) {
+    const TuningChoice choice = Choices()[problem];
+    for (const TuningWay& w : choice.ways) BOOST_CHECK(choice.ways.size() == 1 || w.calls >= 2);
+    with_bias += problem.find(",bias=1,") != std::string::npos;
+  }
+  BOOST_CHECK_GE(with_bias, 3);
+  // Without tuning all is as before.
+  const std::vector<Tensor> again = run();
+  for (size_t i = 0; i < again.size(); ++i) BOOST_CHECK(SameBytes(again[i], want[i]));
+}
+
 // What competes with the fixed choice there has its bits, in each call of the trials.
 BOOST_AUTO_TEST_CASE(ways_of_the_same_bits) {
   std::vector<Case> cases = Cases();

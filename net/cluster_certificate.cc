@@ -102,17 +102,25 @@ class Folder {
   // A new file, which only its owner may read.
   template <class Writes>
   absl::Status Write(const char* file, const Writes& writes) {
+    const std::unique_ptr<BIO, FreeBy<BIO_free>> text(::BIO_new(::BIO_s_mem()));
+    if (text == nullptr || !writes(text.get())) return ResourceExhausted(PathOf(file), ": ", SslReason());
     const int d = ::openat(descriptor_, file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (d < 0) return Unavailable(PathOf(file), ": ", std::strerror(errno));
     made_.push_back(file);
-    const std::unique_ptr<BIO, FreeBy<BIO_free>> to(::BIO_new_fd(d, BIO_CLOSE));
-    if (to == nullptr) {
-      ::close(d);
-      return ResourceExhausted(PathOf(file), ": ", SslReason());
+    char* from = nullptr;
+    auto left = static_cast<size_t>(BIO_get_mem_data(text.get(), &from));
+    bool good = true;
+    while (good && left > 0) {
+      const ssize_t n = ::write(d, from, left);
+      if (n < 0 && errno == EINTR) continue;
+      good = n > 0;
+      from += good ? n : 0;
+      left -= good ? static_cast<size_t>(n) : 0;
     }
-    errno = 0;
-    if (writes(to.get()) && ::fsync(d) == 0) return absl::OkStatus();
-    return Unavailable(PathOf(file), ": it cannot be written: ", errno == 0 ? SslReason() : std::strerror(errno));
+    good = good && ::fsync(d) == 0;
+    const int error = errno;
+    ::close(d);
+    return good ? absl::OkStatus() : Unavailable(PathOf(file), ": it cannot be written: ", std::strerror(error));
   }
   void Keep() { made_.clear(); }
 

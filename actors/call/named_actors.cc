@@ -45,8 +45,9 @@ void PutBack(const Runtime::Impl& impl, const std::string& name, const std::vect
 
 // On all devices or, after an error, on none.
 absl::Status PutEverywhere(const Runtime::Impl& impl, const std::string& name, const caf::actor& actor) {
+  std::vector<Named> before;  // who ends with them may give names: after the lock
   const std::lock_guard lock(Naming());
-  TROUPE_ASSIGN_OR_RETURN(const std::vector<Named> before, WhoHas(impl, name));
+  TROUPE_ASSIGN_OR_RETURN(before, WhoHas(impl, name));
   const std::vector<ResourceContainers::Entry> now = {
       {kContainer, name, std::make_shared<NamedActor>(impl.system, name, actor)}};
   for (size_t i = 0; i < impl.devices.size(); ++i) {
@@ -59,8 +60,9 @@ absl::Status PutEverywhere(const Runtime::Impl& impl, const std::string& name, c
 }
 
 absl::Status TakeAway(const Runtime::Impl& impl, const std::string& name) {
+  std::vector<Named> before;  // as above
   const std::lock_guard lock(Naming());
-  TROUPE_ASSIGN_OR_RETURN(const std::vector<Named> before, WhoHas(impl, name));
+  TROUPE_ASSIGN_OR_RETURN(before, WhoHas(impl, name));
   bool any = false;
   for (size_t i = 0; i < impl.devices.size(); ++i) {
     if (before[i] == nullptr) continue;

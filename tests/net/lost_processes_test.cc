@@ -2,91 +2,17 @@
 // processes of every role are killed with SIGKILL and started again: synchronous training ends with
 // the bits of a run in which nobody was killed.
 #include <boost/test/unit_test.hpp>
-#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <map>
-#include <memory>
 #include <thread>
 
-#include "tests/common/folder.h"
-#include "tests/net/processes.h"
+#include "tests/net/training_processes.h"
 
 #ifdef TROUPE_CLUSTER_MNIST
 
 namespace troupe {
 namespace {
-
-// The text or number behind "name": in a line that is a JSON object; "" when it is not there.
-std::string Field(const std::string& line, const std::string& name) {
-  const std::string key = StrCat("\"", name, "\": ");
-  const size_t at = line.find(key);
-  if (at == std::string::npos) return "";
-  const size_t begin = at + key.size();
-  if (line[begin] == '"') return line.substr(begin + 1, line.find('"', begin + 1) - begin - 1);
-  return line.substr(begin, line.find_first_of(",}", begin) - begin);
-}
-int64_t Whole(const std::string& line, const std::string& name) { return std::atoll(Field(line, name).c_str()); }
-
-struct Training {
-  Training(int servers, int workers, std::vector<std::string> more) : options(std::move(more)) {
-    const std::vector<int> ports = FreePorts(servers + workers);
-    for (int i = 0; i < servers + workers; ++i) {
-      const bool first = i == 0 || i == servers;
-      StrAppend(&cluster, first ? (i == 0 ? "ps=" : ";worker=") : ",", "127.0.0.1:", ports[static_cast<size_t>(i)]);
-    }
-    ps.resize(static_cast<size_t>(servers));
-    worker.resize(static_cast<size_t>(workers));
-    for (int p = 0; p < servers; ++p) Serve(p);
-    for (int w = 0; w < workers; ++w) Work(w);
-  }
-  void Serve(int task) {
-    ps[static_cast<size_t>(task)] = std::make_unique<Process>(std::vector<std::string>{
-        "serve", "--cluster", cluster, "--job", "ps", "--task", StrCat(task), "--threads", "1", "--heartbeat", "1000"});
-  }
-  void Work(int task) {
-    std::vector<std::string> words{"--cluster",   cluster,     "--task",    StrCat(task), "--model_dir",
-                                   folder.path(), "--json",    "--threads", "1",          "--heartbeat",
-                                   "1000",        "--give_up", "60000"};
-    words.insert(words.end(), options.begin(), options.end());
-    worker[static_cast<size_t>(task)] = std::make_unique<Process>(words, TROUPE_CLUSTER_MNIST);
-  }
-  void Kill(std::unique_ptr<Process>& process) {
-    process->Signal(SIGKILL);
-    BOOST_TEST(process->Wait() == -SIGKILL);
-  }
-  // The next line of the chief's.
-  std::string Next() {
-    const std::string line = worker[0]->Line();
-    BOOST_REQUIRE_MESSAGE(line != "", "the chief is silent: " << worker[0]->errors() << ps[0]->errors());
-    const std::string event = Field(line, "event");
-    if (event == "step") losses[Whole(line, "step")].push_back(Field(line, "loss"));
-    if (event == "begin") begins.push_back(line);
-    if (event == "end") end = line;
-    return line;
-  }
-  // Until the model has had so many updates.
-  void Until(int64_t step) {
-    while (Whole(Next(), "step") < step) {
-    }
-  }
-  // Until the end, of all workers but some.
-  void ToTheEnd(const std::vector<int>& but = {}) {
-    while (end.empty()) Next();
-    for (int w = 0; w < static_cast<int>(worker.size()); ++w) {
-      if (std::find(but.begin(), but.end(), w) != but.end()) continue;
-      auto& process = worker[static_cast<size_t>(w)];
-      BOOST_TEST(process->Wait() == 0, "worker " << w << ": " << process->errors());
-    }
-  }
-
-  const testing::Folder folder;
-  const std::vector<std::string> options;
-  std::string cluster, end;
-  std::vector<std::unique_ptr<Process>> ps, worker;
-  std::map<int64_t, std::vector<std::string>> losses;  // by step, as they were printed
-  std::vector<std::string> begins;                     // of the chief
-};
 
 const std::vector<std::string> kSync{"--mode", "sync", "--steps", "60", "--batch", "10", "--save_steps", "10"};
 

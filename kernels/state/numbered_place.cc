@@ -130,7 +130,10 @@ TROUPE_KERNEL("_PutNumbered").Device("CPU").Class<PutKernel>();
 class TakeKernel : public PlaceKernel {
  public:
   explicit TakeKernel(KernelInit& init)
-      : PlaceKernel(init), shapes_(init.Attr<std::vector<PartialTensorShape>>("shapes")) {}
+      : PlaceKernel(init), shapes_(init.Attr<std::vector<PartialTensorShape>>("shapes")) {
+    if (shapes_.size() != static_cast<size_t>(init.node().num_outputs()))
+      init.Fail(InvalidArgument("there are ", shapes_.size(), " shapes of ", init.node().num_outputs(), " values"));
+  }
   absl::Status Compute(KernelContext& ctx) {
     TROUPE_ASSIGN_OR_RETURN(const int64_t number, NumberOf(ctx));
     TROUPE_ASSIGN_OR_RETURN(const std::shared_ptr<NumberedPlace> place, Place(ctx));

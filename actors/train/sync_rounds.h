@@ -29,34 +29,21 @@
 #ifndef TROUPE_ACTORS_TRAIN_SYNC_ROUNDS_H_
 #define TROUPE_ACTORS_TRAIN_SYNC_ROUNDS_H_
 
-#include <cstdint>
-#include <utility>
-#include <vector>
-
-#include "troupe/train/sync_replicas.h"
+#include "actors/train/rounds.h"
 
 namespace troupe::train {
 
-// The upper bits of a life are a number of the process, the lower ones count.
-inline constexpr int kLifeBits = 20;
-
-class SyncRounds {
+class SyncRounds : public Rounds {
  public:
-  struct Token {
-    int worker = 0;
-    int64_t life = 0, step = 0;
-  };
   SyncRounds(int workers, int take) : take_(take), workers_(static_cast<size_t>(workers)) {}
 
-  // Nobody is known any more.
-  void Begin(int64_t step) {
+  void Begin(int64_t step) override {
     step_ = step;
     tokens_.clear();
     for (Worker& w : workers_) w = {.process = w.process};
     done_ = 0;
   }
-  // A notice [kind, worker, life, step] with its loss.
-  void Hear(const int64_t* notice, float loss) {
+  void Hear(const int64_t* notice, float loss) override {
     const int64_t number = notice[1], life = notice[2];
     if (number < 0 || number >= static_cast<int64_t>(workers_.size())) {
       ++dropped_;
@@ -68,35 +55,39 @@ class SyncRounds {
       ++dropped_;
     }
   }
-  // Enough gradients are there.
-  bool complete() const { return done_ >= take_; }
-  // The step is over, and the next one begins. REQUIRES: complete().
-  void Next() {
+  bool complete() const override { return done_ >= take_; }
+  void Next() override {
     ++step_;
     done_ = 0;
     for (size_t i = 0; i < workers_.size(); ++i) {
       if (workers_[i].state == State::kDone) {
-        Hand(static_cast<int>(i));
+        Ask(static_cast<int>(i));
       } else if (workers_[i].state == State::kAsked) {
         workers_[i].state = State::kLate;
       }
     }
   }
-  // What is to be handed out now; once.
-  std::vector<Token> TakeTokens() { return std::exchange(tokens_, {}); }
-  bool has_tokens() const { return !tokens_.empty(); }
-
-  int64_t step() const { return step_; }
   bool is_taken(int worker) const { return workers_[static_cast<size_t>(worker)].state == State::kDone; }
-  // Of those that are taken, added in the order of the workers.
-  double mean_loss() const {
+  double mean_loss() const override {
     double sum = 0;
     for (const Worker& w : workers_) sum += w.state == State::kDone ? static_cast<double>(w.loss) : 0.0;
     return done_ == 0 ? 0.0 : sum / done_;
   }
-  int64_t dropped() const { return dropped_; }
-  // How often a worker was another process than before.
-  int64_t restarts() const { return restarts_; }
+  void AddFeeds(const SyncReplicas& sync, Feeds* feeds) const override {
+    if (!sync.taken().valid()) return;
+    Tensor taken(DType::kBool, TensorShape({workers()}));
+    for (int w = 0; w < workers(); ++w) taken.data<bool>()[w] = is_taken(w);
+    feeds->emplace_back(sync.taken().name(), std::move(taken));
+  }
+  std::string missing() const override {
+    std::vector<std::string> missing;
+    for (int w = 0; w < workers(); ++w) {
+      if (!is_taken(w)) missing.push_back(StrCat(w));
+    }
+    return StrCat("from these workers: ", StrJoin(missing, ", "));
+  }
+  int workers() const override { return static_cast<int>(workers_.size()); }
+  bool is_member(int worker) const override { return true; }
 
  private:
   enum class State : uint8_t { kUnknown, kAsked, kDone, kLate };
@@ -111,31 +102,27 @@ class SyncRounds {
     if (w.process != 0 && w.process != process) ++restarts_;
     w.process = process;
     w.life = life;
-    if (w.state != State::kDone) Hand(number);
+    if (w.state != State::kDone) Ask(number);
   }
   void Gradient(int number, int64_t life, int64_t step, float loss) {
     Worker& w = workers_[static_cast<size_t>(number)];
     const bool its = (w.state == State::kAsked || w.state == State::kLate) && life == w.life && step == w.asked;
     if (!its || step != step_) ++dropped_;
     if (!its) return;
-    if (step != step_) return Hand(number);
+    if (step != step_) return Ask(number);
     w.state = State::kDone;
     w.loss = loss;
     ++done_;
   }
-  void Hand(int number) {
+  void Ask(int number) {
     Worker& w = workers_[static_cast<size_t>(number)];
     w.state = State::kAsked;
     w.asked = step_;
-    // Of several that were not handed yet, the last one counts.
-    std::erase_if(tokens_, [number](const Token& t) { return t.worker == number; });
-    tokens_.push_back({number, w.life, step_});
+    Hand({.worker = number, .life = w.life, .step = step_, .part = number, .number = step_});
   }
 
   const int take_;
   std::vector<Worker> workers_;
-  std::vector<Token> tokens_;
-  int64_t step_ = 0, dropped_ = 0, restarts_ = 0;
   int done_ = 0;
 };
 

@@ -6,6 +6,8 @@
 #include <random>
 
 #include "actors/threads/inside_actor.h"
+#include "actors/train/elastic_watch.h"
+#include "actors/train/part_rounds.h"
 #include "actors/train/replica_loop.h"
 #include "actors/train/server_recovery.h"
 #include "actors/train/step_tracer.h"
@@ -45,10 +47,18 @@ class Chief {
       : sync_(sync),
         tracer_(*tracer),
         recovery_(root, sync.state(), options.checkpoints, /*each_alone=*/false),
-        loop_(root.graph(), options, teller, stop),
-        rounds_(sync.options().workers, sync.take()) {}
+        graph_(root.graph()),
+        loop_(root.graph(), options, teller, stop) {
+    const int workers = sync.options().workers;
+    if (sync.elastic()) {
+      rounds_ = std::make_unique<PartRounds>(workers, sync.take(), NewProcess() << kLifeBits);
+    } else {
+      rounds_ = std::make_unique<SyncRounds>(workers, sync.take());
+    }
+  }
 
   absl::Status Run() {
+    if (sync_.elastic() && options().is_there) absence_.emplace(graph_, sync_, options());
     for (;;) {
       const absl::Status s = Try();
       if (s.ok()) return s;
@@ -60,8 +70,8 @@ class Chief {
   void Report(TrainingReport* report) const {
     report->recoveries = std::max(report->recoveries, loop_.recoveries);
     report->lost_updates = lost_updates_;
-    report->restarts = rounds_.restarts();
-    report->dropped = rounds_.dropped();
+    report->restarts = rounds_->restarts();
+    report->dropped = rounds_->dropped();
   }
 
  private:
@@ -71,7 +81,7 @@ class Chief {
     TROUPE_ASSIGN_OR_RETURN(const ServerRecovery::Begun begun, recovery_.Begin(loop_.session(), seen_));
     begun_ = true;
     seen_ = begun.step;
-    rounds_.Begin(begun.step);
+    rounds_->Begin(begun.step);
     TROUPE_RETURN_IF_ERROR(loop_.session().Run({}, {}, {sync_.make_places(), sync_.state().begin()}, nullptr));
     lost_updates_ += begun.lost_updates;
     loop_.teller->Tell({.kind = TrainingEvent::kBegin,
@@ -83,30 +93,30 @@ class Chief {
       loop_.teller->Tell({.kind = TrainingEvent::kSaved, .path = begun.checkpoint});
     loop_.WentOn();
     TROUPE_RETURN_IF_ERROR(CallAll(SyncReplicas::kSayHello));
-    while (rounds_.step() < options().last_step) TROUPE_RETURN_IF_ERROR(Step());
-    if (saved_ != rounds_.step()) TROUPE_RETURN_IF_ERROR(Save(/*last=*/true));
+    while (rounds_->step() < options().last_step) TROUPE_RETURN_IF_ERROR(Step());
+    if (saved_ != rounds_->step()) TROUPE_RETURN_IF_ERROR(Save(/*last=*/true));
     if (options().at_end) {
       TROUPE_RETURN_IF_ERROR(Guarded("TrainingOptions.at_end", [&] { return options().at_end(loop_.session()); }));
     }
     // The first to have ended: from now on no step is made again, whoever dies.
     TROUPE_RETURN_IF_ERROR(loop_.session().Run({}, {}, {sync_.state().end()}, nullptr));
     TROUPE_RETURN_IF_ERROR(CallAll(SyncReplicas::kTheEnd));
-    AwaitOthers(loop_.session(), sync_.state(), sync_.options().workers + 1);
+    AwaitOthers(loop_.session(), sync_.state(), rounds_->workers() + 1);
     return absl::OkStatus();
   }
 
   absl::Status Step() {
-    while (!rounds_.complete()) TROUPE_RETURN_IF_ERROR(Hear());
-    const int64_t step = rounds_.step();
-    TrainingEvent event{.kind = TrainingEvent::kStep, .step = step + 1, .loss = rounds_.mean_loss()};
+    while (!rounds_->complete()) TROUPE_RETURN_IF_ERROR(Hear());
+    const int64_t step = rounds_->step();
+    TrainingEvent event{.kind = TrainingEvent::kStep, .step = step + 1, .loss = rounds_->mean_loss()};
     Feeds feeds;
-    if (sync_.taken().valid()) feeds.emplace_back(sync_.taken().name(), Taken());
+    rounds_->AddFeeds(sync_, &feeds);
     event.gradients = sync_.take();
     TROUPE_ASSIGN_OR_RETURN(feeds, FeedsOf(options().update_feeds, step, std::move(feeds)));
     const bool last = step + 1 >= options().last_step;
     const int64_t every = options().checkpoints.every_steps;
     const bool save = !options().checkpoints.folder.empty() && every > 0 && (step + 1) % every == 0;
-    rounds_.Next();
+    rounds_->Next();
     if (!save && !last) AddTokens(&feeds);
     const Operation& update = save || last ? sync_.update() : sync_.update_and_hand_out();
     StepTracer::Step traced = tracer_.Begin(step);
@@ -122,12 +132,6 @@ class Chief {
     return save && !last ? HandOut() : absl::OkStatus();
   }
 
-  Tensor Taken() const {
-    Tensor taken(DType::kBool, TensorShape({sync_.options().workers}));
-    for (int w = 0; w < sync_.options().workers; ++w) taken.data<bool>()[w] = rounds_.is_taken(w);
-    return taken;
-  }
-
   // One notice, and what it asks for.
   absl::Status Hear() {
     std::vector<Tensor> out;
@@ -135,28 +139,50 @@ class Chief {
         loop_.session().Run(loop_.Waiting(), {}, {sync_.heard(), sync_.heard_loss()}, {}, &out, nullptr);
     // A notice or a token may have gone with a step that was cut off. Who computes only says hello
     // afterwards.
-    if (absl::IsDeadlineExceeded(heard) && !loop_.given_up()) return CallAll(SyncReplicas::kSayHello);
+    if (absl::IsDeadlineExceeded(heard) && !loop_.given_up()) return CallAll(SyncReplicas::kSayHello, /*members=*/true);
     TROUPE_RETURN_IF_ERROR(heard);
     const int64_t* const notice = out[0].data<int64_t>();
     // A worker that begins anew may have met a server that did so: nobody else may notice, when all
     // others wait.
     if (notice[0] == SyncReplicas::kHello) {
       TROUPE_ASSIGN_OR_RETURN(const std::optional<int64_t> step, StepOfServers(loop_.session(), sync_.state()));
-      if (!step || *step != rounds_.step()) return Aborted("a parameter server has lost its variables");
+      if (!step || *step != rounds_->step()) return Aborted("a parameter server has lost its variables");
     }
-    rounds_.Hear(notice, out[1].scalar<float>());
-    return rounds_.has_tokens() ? HandOut() : absl::OkStatus();
+    rounds_->Hear(notice, out[1].scalar<float>());
+    TellChanges();
+    return rounds_->has_tokens() ? HandOut() : absl::OkStatus();
+  }
+
+  std::vector<bool> Members() const {
+    std::vector<bool> members;
+    for (int w = 0; w < sync_.options().workers; ++w) members.push_back(rounds_->is_member(w));
+    return members;
+  }
+  // Who came and went.
+  void TellChanges() {
+    const std::vector<Rounds::Change> changes = rounds_->TakeChanges();
+    for (const Rounds::Change& c : changes) {
+      const TrainingEvent::Kind kind = c.kind == Rounds::Change::kJoined ? TrainingEvent::kJoined
+                                       : c.kind == Rounds::Change::kLeft ? TrainingEvent::kLeft
+                                                                         : TrainingEvent::kGone;
+      loop_.teller->Tell({.kind = kind, .step = rounds_->step(), .worker = c.worker});
+    }
+    if (changes.empty() || !absence_) return;
+    absence_->Members(Members());
   }
 
   void AddTokens(Feeds* feeds) {
     std::vector<std::vector<int64_t>> rows(sync_.hands().size());
-    for (const SyncRounds::Token& t : rounds_.TakeTokens())
-      rows[static_cast<size_t>(t.worker)].insert(rows[static_cast<size_t>(t.worker)].end(), {t.life, t.step});
+    for (const Rounds::Token& t : rounds_->TakeTokens()) {
+      auto& its = rows[static_cast<size_t>(t.worker)];
+      its.insert(its.end(), {t.life, t.step, t.part, t.number});
+    }
     AddRows(rows, feeds);
   }
   void AddRows(const std::vector<std::vector<int64_t>>& rows, Feeds* feeds) const {
     for (size_t w = 0; w < rows.size(); ++w) {
-      Tensor t(DType::kInt64, TensorShape({static_cast<int64_t>(rows[w].size() / 2), 2}));
+      constexpr int64_t kWords = SyncReplicas::kTokenWords;
+      Tensor t(DType::kInt64, TensorShape({static_cast<int64_t>(rows[w].size()) / kWords, kWords}));
       std::copy(rows[w].begin(), rows[w].end(), t.data<int64_t>());
       feeds->emplace_back(sync_.hands()[w].name(), std::move(t));
     }
@@ -166,15 +192,20 @@ class Chief {
     AddTokens(&feeds);
     return loop_.session().Run(feeds, {}, {sync_.hand_out()}, nullptr);
   }
-  // To everybody, whatever their life.
-  absl::Status CallAll(int64_t what) {
+  // To everybody, or to all that are known to be there: nobody reads what is handed to the others.
+  absl::Status CallAll(int64_t what, bool members = false) {
+    std::vector<std::vector<int64_t>> rows;
+    for (const bool member : Members()) {
+      rows.emplace_back();
+      if (member || !members) rows.back() = {0, what, 0, 0};
+    }
     Feeds feeds;
-    AddRows(std::vector<std::vector<int64_t>>(sync_.hands().size(), {0, what}), &feeds);
+    AddRows(rows, &feeds);
     return loop_.session().Run(feeds, {}, {sync_.hand_out()}, nullptr);
   }
 
   absl::Status Save(bool last) {
-    const int64_t step = rounds_.step();
+    const int64_t step = rounds_->step();
     const absl::StatusOr<std::string> path = recovery_.Save(loop_.session(), step);
     if (path.ok()) {
       saved_ = step;
@@ -190,19 +221,17 @@ class Chief {
 
   // The end of a wait for notices.
   absl::Status Missing(const absl::Status& s) const {
-    std::vector<std::string> missing;
-    for (int w = 0; w < sync_.options().workers; ++w) {
-      if (!rounds_.is_taken(w)) missing.push_back(StrCat(w));
-    }
-    return DeadlineExceeded("no gradient of step ", rounds_.step(),
-                            " has come from these workers: ", StrJoin(missing, ", "), " (", s.message(), ")");
+    const std::string missing = rounds_->missing();
+    return DeadlineExceeded("no gradient of step ", rounds_->step(), " has come ", missing, " (", s.message(), ")");
   }
 
   const SyncReplicas& sync_;
   StepTracer& tracer_;
   ServerRecovery recovery_;
+  const Graph* const graph_;
   Loop loop_;
-  SyncRounds rounds_;
+  std::unique_ptr<Rounds> rounds_;
+  std::optional<AbsenceWatch> absence_;
   int64_t seen_ = 0, saved_ = -1, lost_updates_ = 0;
   bool begun_ = false;
 };
@@ -212,23 +241,44 @@ class Worker {
  public:
   Worker(const Scope& root, const SyncReplicas& sync, const TrainingOptions& options, Teller* teller, Stop* stop,
          StepTracer* tracer)
-      : sync_(sync), tracer_(*tracer), loop_(root.graph(), options, teller, stop), life_(NewProcess() << kLifeBits) {}
+      : sync_(sync), tracer_(*tracer), loop_(root.graph(), options, teller, stop), life_(NewProcess() << kLifeBits) {
+    if (sync.elastic() && sync.options().worker != 0 && options.leaves) leave_.emplace(root.graph(), sync, options);
+  }
 
   absl::Status Run() {
     for (;;) {
       const absl::Status s = Try();
       if (s.ok()) return s;
+      if (leaves()) return Left();
       // The chief of the same process tells of losses.
       TROUPE_RETURN_IF_ERROR(loop_.WaitAfter(s, step_, /*tell=*/begun_ && sync_.options().worker != 0));
     }
   }
-  int64_t recoveries() const { return loop_.recoveries; }
+  void Report(TrainingReport* report) const {
+    report->recoveries = loop_.recoveries;
+    report->left = left_;
+    if (left_) report->step = step_;
+  }
 
  private:
   absl::Status SayHello() {
     ++life_;
     return loop_.session().Run({{sync_.notice(), Words({SyncReplicas::kHello, sync_.options().worker, life_, 0})}}, {},
                                {sync_.say()}, nullptr);
+  }
+  bool leaves() const { return leave_ && leave_->leaves(); }
+  absl::Status Left() {
+    left_ = true;
+    return absl::OkStatus();
+  }
+  // The chief hears it when it has time. If it never does, it finds by itself that this one is
+  // gone.
+  absl::Status Leave() {
+    const Tensor notice = Words({SyncReplicas::kLeaves, sync_.options().worker, life_, 0});
+    RunOptions run;
+    run.timeout_ms = 2000;  // there is no chief, and no room in the queue
+    loop_.session().Run(run, {{sync_.notice(), notice}}, {}, {sync_.say()}, nullptr, nullptr).IgnoreError();
+    return Left();
   }
   absl::Status Try() {
     TROUPE_RETURN_IF_ERROR(loop_.NewSession().status());
@@ -243,6 +293,7 @@ class Worker {
     bool begun = false;
     constexpr int kMostHellos = 8;  // half of a worker's share of the queue
     for (int asked_again = 0;;) {
+      if (leaves()) return Leave();
       std::vector<Tensor> out;
       // In the chief's process the chief gives up, and names who is missing.
       const bool gives_up = sync_.options().worker != 0;
@@ -255,7 +306,9 @@ class Worker {
       }
       TROUPE_RETURN_IF_ERROR(waited);
       asked_again = 0;
-      const int64_t life = out[0].data<int64_t>()[0], what = out[0].data<int64_t>()[1];
+      const int64_t* const token = out[0].data<int64_t>();
+      const int64_t life = token[0], what = token[1];
+      if (life == 0 && what == SyncReplicas::kLook) continue;
       if (life == 0 && what == SyncReplicas::kTheEnd) {
         // One that an earlier run has left on the servers is not for this one.
         const auto made = StepOfServers(loop_.session(), sync_.state());
@@ -265,23 +318,27 @@ class Worker {
         return absl::OkStatus();
       }
       if (life == 0) TROUPE_RETURN_IF_ERROR(SayHello());
-      if (life != life_) continue;
+      if (life != life_ || what < 0) continue;
       step_ = what;
       if (!begun && sync_.options().worker != 0) loop_.teller->Tell({.kind = TrainingEvent::kBegin, .step = what});
       begun = begun_ = true;
-      TROUPE_RETURN_IF_ERROR(Send(what));
+      TROUPE_RETURN_IF_ERROR(Send(what, static_cast<int>(token[2]), token[3]));
       loop_.WentOn();
     }
   }
-  absl::Status Send(int64_t step) {
-    const Tensor notice = Words({SyncReplicas::kGradient, sync_.options().worker, life_, step});
-    TROUPE_ASSIGN_OR_RETURN(const Feeds feeds, FeedsOf(loop_.options.feeds, step, {{sync_.notice().name(), notice}}));
-    // In the chief's process an update comes after it.
+  absl::Status Send(int64_t step, int part, int64_t number) {
     const int worker = sync_.options().worker;
-    StepTracer::Step traced = tracer_.Begin(step, /*last=*/worker != 0);
+    if (part < 0 || (sync_.elastic() && part >= sync_.take())) return Internal("a token of part ", part);
+    const Tensor notice = Words({SyncReplicas::kGradient, worker, life_, number});
+    std::function<absl::StatusOr<Feeds>(int64_t)> from = loop_.options.feeds;
+    if (sync_.elastic()) from = [&](int64_t s) { return loop_.options.part_feeds(s, part); };
+    TROUPE_ASSIGN_OR_RETURN(const Feeds feeds, FeedsOf(from, step, {{sync_.notice().name(), notice}}));
+    // In the chief's process an update comes after it, and an elastic one may have another part.
+    StepTracer::Step traced = tracer_.Begin(step, /*last=*/worker != 0 && !sync_.elastic());
     const absl::Status sent =
-        OfUpdate(loop_.session().Run(traced.options(), feeds, {}, {sync_.send()}, nullptr, traced.metadata()));
-    traced.End(sent, StrCat("gradient ", step, " of worker ", worker));
+        OfUpdate(loop_.session().Run(traced.options(), feeds, {}, {sync_.send(part)}, nullptr, traced.metadata()));
+    traced.End(sent, sync_.elastic() ? StrCat("gradient ", step, " of part ", part, ", by worker ", worker)
+                                     : StrCat("gradient ", step, " of worker ", worker));
     return sent;
   }
 
@@ -289,7 +346,8 @@ class Worker {
   StepTracer& tracer_;
   Loop loop_;
   int64_t life_, step_ = 0;
-  bool begun_ = false;
+  bool begun_ = false, left_ = false;
+  std::optional<LeaveWatch> leave_;
 };
 
 }  // namespace
@@ -298,6 +356,8 @@ absl::StatusOr<TrainingReport> TrainTogether(const Scope& root, const SyncReplic
                                              const TrainingOptions& options) {
   if (InsideActor()) return FailedPrecondition("TrainTogether blocks, and was called in an actor's handler");
   TROUPE_RETURN_IF_ERROR(root.status());
+  if (sync.elastic() && !options.part_feeds)
+    return InvalidArgument("elastic training needs TrainingOptions.part_feeds: what is fed for a part of a step");
   Teller teller(options);
   Stop stop;
   StepTracer tracer(options.trace, &teller);
@@ -307,7 +367,7 @@ absl::StatusOr<TrainingReport> TrainTogether(const Scope& root, const SyncReplic
     const absl::Status ran = worker.Run();
     tracer.Finish();  // also of a training that failed
     TROUPE_RETURN_IF_ERROR(ran);
-    report.recoveries = worker.recoveries();
+    worker.Report(&report);
     return report;
   }
   // Before there are threads: it adds nodes.

@@ -25,8 +25,11 @@
 //                       which reads its images itself
 //   --all_reduce ring   allreduce: how; or tree
 //   --take M            backup: of so many workers; 0 = all but one
+//   --parts P           sync: a step has so many gradients, of --batch images each, which are computed
+//                       by whoever is there: workers may be started at any time, and leave, in order
+//                       by SIGTERM. 0 = one of each worker, all of which must be there
 //   --steps N           the run ends when the model has had so many updates
-//   --batch B           images of a worker in a step
+//   --batch B           images of a worker, or part, in a step
 //   --seed S            of all that is drawn; at least 1
 //   --learning_rate R   else the net's own
 //   --model_dir DIR     of the checkpoints; all processes see it under the same name. "": nothing is
@@ -61,6 +64,9 @@
 //       the model has had 41 updates. All modes but async: of the chief alone; loss is the mean of the
 //       workers that were taken, before the update, and images are those of all of them. async: of
 //       each worker, its own. After a restore a step may come again; in sync mode with equal loss
+//   {"event": "joined", "task": 0, "step": 30, "worker": 2}
+//       --parts, of the chief: a worker has come; "left": it has left in order; "gone": it is not
+//       there any more, and others compute its part
 //   {"event": "saved", "task": 0, "step": 50, "path": "RUN/model.ckpt-50"}
 //       of the chief
 //   {"event": "lost", "task": 0, "why": "UNAVAILABLE: ..."}
@@ -72,14 +78,18 @@
 //       dropped, and in sync and backup without images_per_s. accuracy: of the test images; hash: of
 //       the bits of all variables; recoveries: how often this process began again ("lost");
 //       restarts: how often workers came anew to the chief; lost_updates: the sum of those of
-//       "begin"; dropped: gradients that were too late, or came twice
+//       "begin"; dropped: gradients that were too late, or came twice. Of a worker that left before
+//       the end also "left": true
 //   {"event": "save_failed", "task": 0, "why": "RESOURCE_EXHAUSTED: ..."}
 //       a checkpoint could not be written; training goes on
 //   {"event": "traced", "task": 0, "path": "trace.json"}
 //       what --trace asked for is written; or "trace_failed", with "why"
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <fstream>
 #include <optional>
@@ -110,7 +120,7 @@ using Clock = std::chrono::steady_clock;
 struct Flags {
   std::string cluster, job = "worker", mode = "sync", model_dir, net = "small", data, digits = TROUPE_DIGITS_FILE,
                        all_reduce = "ring";
-  int task = -1, take = 0, threads = 0, heartbeat = 0;
+  int task = -1, take = 0, parts = 0, threads = 0, heartbeat = 0;
   int64_t steps = 100, batch = 100, seed = 1, save_steps = 100, report_steps = 1, give_up = 600'000;
   train::TracePolicy trace;
   double learning_rate = 0;
@@ -177,6 +187,26 @@ std::vector<ClusterTask> TasksOf(const ClusterSpec& cluster, const std::string& 
   return tasks;
 }
 
+// SIGTERM has come; the next one ends the process.
+std::atomic<bool> told_to_leave{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+void LeaveAtSigterm() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { told_to_leave = true; };
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  ::sigaction(SIGTERM, &action, nullptr);
+}
+
+// Whether another task is there, as this server sees it.
+bool IsThere(const Server& server, const ClusterTask& task) {
+  const absl::StatusOr<ServerStatus> status = server.status();
+  if (!status.ok()) return true;
+  for (const TaskStatus& other : status->others) {
+    if (other.task == task) return other.health == TaskHealth::kAlive || other.health == TaskHealth::kSuspected;
+  }
+  return true;
+}
+
 // This process's part in the training.
 class Part {
  public:
@@ -187,10 +217,11 @@ class Part {
   absl::Status Build(int servers, int workers);
   absl::Status BuildMirrored(int workers);
   absl::StatusOr<train::TrainingReport> Train(const train::TrainingOptions& training);
-  absl::StatusOr<Feeds> FeedsOf(int64_t step);
+  absl::StatusOr<Feeds> FeedsOf(int64_t step, int part);
   absl::StatusOr<Feeds> RateOf(int64_t step) const;
   void Tell(const train::TrainingEvent& event);
   absl::Status AtEnd(Session& session);
+  absl::Status AwaitTasks(const Server& server, const std::vector<ClusterTask>& tasks) const;
   void PrintEnd(const train::TrainingReport& report) const;
 
   const Flags& flags_;
@@ -227,8 +258,9 @@ absl::Status Part::Build(int servers, int workers) {
                    train::AsyncReplicasOptions{.workers = workers, .worker = flags_.task});
   } else {
     const int take = flags_.mode == "sync" ? 0 : flags_.take > 0 ? flags_.take : std::max(1, workers - 1);
-    sync_.emplace(on, *adam_, grads, net_.loss, step,
-                  train::SyncReplicasOptions{.workers = workers, .worker = flags_.task, .take = take});
+    sync_.emplace(
+        on, *adam_, grads, net_.loss, step,
+        train::SyncReplicasOptions{.workers = workers, .worker = flags_.task, .take = take, .parts = flags_.parts});
   }
   variables_ = VariablesIn(root_, kGlobalVariables);
   return root_.status();
@@ -264,12 +296,12 @@ absl::Status Part::BuildMirrored(int workers) {
 }
 // [/mirrored]
 
-absl::StatusOr<Feeds> Part::FeedsOf(int64_t step) {
+absl::StatusOr<Feeds> Part::FeedsOf(int64_t step, int part) {
   const Feeds::value_type keep{net_.keep.name(), Tensor::Scalar(static_cast<float>(net_.train_keep))};
   if (mirrored_) return Feeds{{step_.name(), Tensor::Scalar(step)}, keep};
   Tensor images, labels;
-  TROUPE_RETURN_IF_ERROR(share_->Take(step, &images, &labels));
-  const Tensor noise = Tensor::Vector<int64_t>({flags_.seed * 1000 + flags_.task, step});
+  share_->Take(step, part, &images, &labels);
+  const Tensor noise = Tensor::Vector<int64_t>({flags_.seed * 1000 + part, step});
   return Feeds{{net_.images.name(), std::move(images)},
                {net_.labels.name(), std::move(labels)},
                {net_.noise.name(), noise},
@@ -306,6 +338,11 @@ void Part::Tell(const train::TrainingEvent& event) {
     lines_.Print("step", {{"step", step}, {"loss", Number(event.loss)}, {"images_per_s", Number(rate)}});
   } else if (event.kind == TrainingEvent::kSaved) {
     lines_.Print("saved", {{"step", step}, {"path", Quoted(event.path)}});
+  } else if (event.kind >= TrainingEvent::kJoined) {
+    const char* const what = event.kind == TrainingEvent::kJoined ? "joined"
+                             : event.kind == TrainingEvent::kLeft ? "left"
+                                                                  : "gone";
+    lines_.Print(what, {{"step", step}, {"worker", StrCat(event.worker)}});
   } else if (event.kind == TrainingEvent::kTraced) {
     lines_.Print("traced", {{"path", Quoted(event.path)}});
   } else {
@@ -342,6 +379,17 @@ absl::Status Part::AtEnd(Session& session) {
   return absl::OkStatus();
 }
 
+// Until all are there, or this worker is told to leave.
+absl::Status Part::AwaitTasks(const Server& server, const std::vector<ClusterTask>& tasks) const {
+  const auto end = Clock::now() + milliseconds(flags_.give_up);
+  for (;;) {
+    const auto left = std::chrono::duration_cast<milliseconds>(end - Clock::now());
+    const absl::Status there = server.AwaitTasks(tasks, std::clamp(left, milliseconds(1), milliseconds(500)));
+    if (!absl::IsDeadlineExceeded(there) || Clock::now() >= end) return there;
+    if (told_to_leave) return absl::OkStatus();
+  }
+}
+
 void Part::PrintEnd(const train::TrainingReport& report) const {
   Lines::Fields fields{{"step", StrCat(report.step)}};
   if (flags_.task == 0) {
@@ -349,6 +397,7 @@ void Part::PrintEnd(const train::TrainingReport& report) const {
     std::snprintf(hash, sizeof(hash), "%016llx", static_cast<unsigned long long>(hash_));
     fields.insert(fields.end(), {{"loss", Number(loss_)}, {"accuracy", Number(accuracy_)}, {"hash", Quoted(hash)}});
   }
+  if (report.left) fields.emplace_back("left", "true");
   fields.emplace_back("recoveries", StrCat(report.recoveries));
   if (flags_.task == 0) {
     fields.insert(fields.end(), {{"restarts", StrCat(report.restarts)},
@@ -366,6 +415,7 @@ absl::StatusOr<train::TrainingReport> Part::Train(const train::TrainingOptions& 
 }
 
 absl::Status Part::Run() {
+  if (flags_.parts > 0 && flags_.task != 0) LeaveAtSigterm();
   ServerOptions options;
   TROUPE_ASSIGN_OR_RETURN(options.spec.cluster, ReadCluster(flags_.cluster));
   options.spec.task = {"worker", flags_.task};
@@ -379,15 +429,17 @@ absl::Status Part::Run() {
     options.heartbeat = {beat, beat * 3 / 2, beat * 39 / 20};
   }
   TROUPE_ASSIGN_OR_RETURN(digits_, cluster_mnist::DigitsOf(flags_.data, flags_.digits));
-  const auto count = static_cast<int>(workers.size());
-  share_.emplace(&digits_->train, flags_.batch, count, flags_.task, flags_.seed);
+  if (flags_.parts > 0 && flags_.mode != "sync") return InvalidArgument("--parts are of --mode sync");
+  // The numbers of those that there may be can have gaps.
+  const int count = flags_.parts > 0 && !workers.empty() ? workers.back().index + 1 : static_cast<int>(workers.size());
+  share_.emplace(&digits_->train, flags_.batch, flags_.parts > 0 ? flags_.parts : count, flags_.seed);
   TROUPE_RETURN_IF_ERROR(mirrored ? BuildMirrored(count) : Build(static_cast<int>(servers.size()), count));
   TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::Start(options));
   lines_.Print("ready",
                {{"pid", StrCat(static_cast<int64_t>(::getpid()))}, {"listens_at", Quoted(server->listens_at())}});
   // The other workers of an all-reduce wait for the chief, and for nobody else.
-  const std::vector<ClusterTask>& needed = !mirrored ? servers : workers;
-  if (!mirrored || flags_.task == 0) TROUPE_RETURN_IF_ERROR(server->AwaitTasks(needed, milliseconds(flags_.give_up)));
+  if (!mirrored || flags_.task == 0) TROUPE_RETURN_IF_ERROR(AwaitTasks(*server, mirrored ? workers : servers));
+  if (told_to_leave) return absl::OkStatus();
   // [train]
   train::TrainingOptions training;
   training.session.runtime = server->runtime();
@@ -395,7 +447,10 @@ absl::Status Part::Run() {
   training.checkpoints = {.folder = flags_.model_dir, .every_steps = flags_.save_steps};
   training.trace = flags_.trace;
   training.give_up = milliseconds(flags_.give_up);
-  training.feeds = [this](int64_t step) { return FeedsOf(step); };
+  training.feeds = [this](int64_t step) { return FeedsOf(step, flags_.task); };
+  training.part_feeds = [this](int64_t step, int part) { return FeedsOf(step, part); };
+  training.is_there = [&](int worker) { return IsThere(*server, {"worker", worker}); };
+  training.leaves = [] { return told_to_leave.load(); };
   training.update_feeds = [this](int64_t step) { return RateOf(step); };
   training.on_event = [this](const train::TrainingEvent& event) { Tell(event); };
   training.at_end = [this](Session& session) { return AtEnd(session); };
@@ -426,8 +481,10 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--take", flags.take, "backup: gradients of an update; 0 = of all workers but one")
       ->check(CLI::NonNegativeNumber);
+  app.add_option("--parts", flags.parts, "sync: gradients of a step, of whoever is there; 0 = one of each worker")
+      ->check(CLI::Range(0, train::SyncReplicasOptions::kMostParts));
   app.add_option("--steps", flags.steps, "updates")->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--batch", flags.batch, "images of a worker in a step")
+  app.add_option("--batch", flags.batch, "images of a worker, or part, in a step")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
   app.add_option("--seed", flags.seed, "of all that is drawn")->check(CLI::Range(1, 1 << 30))->capture_default_str();

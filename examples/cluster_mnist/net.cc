@@ -1,9 +1,6 @@
 #include "net.h"
 
-#include <algorithm>
 #include <cmath>
-#include <numeric>
-#include <random>
 
 namespace cluster_mnist {
 namespace {
@@ -91,26 +88,15 @@ absl::StatusOr<Net> BuildNet(const Scope& on, const std::string& name, int64_t s
   return net;
 }
 
-absl::Status Share::Take(int64_t step, Tensor* images, Tensor* labels) {
-  const int64_t of_step = batch_ * workers_, steps = data_->size() / of_step;
-  if (steps == 0) return InvalidArgument("a step takes ", of_step, " images, but there are only ", data_->size());
-  if (const int64_t epoch = step / steps; epoch != epoch_) {
-    order_.resize(static_cast<size_t>(data_->size()));
-    std::iota(order_.begin(), order_.end(), 0);
-    std::mt19937_64 random(static_cast<uint64_t>(seed_) * 1000003 + static_cast<uint64_t>(epoch));
-    // Not std::shuffle, which may be another one in another library.
-    for (size_t i = order_.size(); i > 1; --i) std::swap(order_[i - 1], order_[random() % i]);
-    epoch_ = epoch;
-  }
+void Share::Take(int64_t step, int part, Tensor* images, Tensor* labels) {
   *images = Tensor(DType::kFloat, TensorShape({batch_, kSide, kSide, 1}));
   *labels = Tensor(DType::kFloat, TensorShape({batch_, kClasses}));
-  const int64_t at = step % steps * of_step + worker_ * batch_;
+  const int64_t at = (step * parts_ + part) * batch_;
   for (int64_t i = 0; i < batch_; ++i) {
-    const int64_t from = order_[static_cast<size_t>(at + i)];
+    const int64_t from = order_.At(at + i);
     data_->CopyImage(from, images->data<float>() + i * kPixels);
     data_->CopyLabel(from, labels->data<float>() + i * kClasses);
   }
-  return absl::OkStatus();
 }
 
 }  // namespace cluster_mnist

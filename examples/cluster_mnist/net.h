@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "examples/mnist/data.h"
+#include "troupe/train/epoch_order.h"
 #include "troupe/troupe.h"
 
 namespace cluster_mnist {
@@ -45,23 +45,19 @@ struct Net : Inputs {
 // "small" or "e8". INVALID_ARGUMENT for another one. `seed`: of the first values.
 absl::StatusOr<Net> BuildNet(const troupe::Scope& on, const std::string& name, int64_t seed, const Inputs& inputs);
 
-// The images of a step are a function of step, worker and seed, so that a worker that begins anew
-// needs no place in the data. In an epoch each image is used once, by one worker; what is left of
-// an epoch when it has fewer images than a step takes is dropped.
+// The images of a step are divided into parts, and those of a part are a function of step, part and
+// seed: a worker that begins anew, or computes a part for another one, needs no place in the data.
+// In an epoch each image is used once.
 class Share {
  public:
-  Share(const mnist::DataSet* data, int64_t batch, int workers, int worker, int64_t seed)
-      : data_(data), batch_(batch), workers_(workers), worker_(worker), seed_(seed) {}
-  // INVALID_ARGUMENT when there are fewer images than one step takes.
-  absl::Status Take(int64_t step, troupe::Tensor* images, troupe::Tensor* labels);
+  Share(const mnist::DataSet* data, int64_t batch, int parts, int64_t seed)
+      : data_(data), batch_(batch), parts_(parts), order_(data->size(), seed) {}
+  void Take(int64_t step, int part, troupe::Tensor* images, troupe::Tensor* labels);
 
  private:
   const mnist::DataSet* const data_;
-  const int64_t batch_;
-  const int workers_, worker_;
-  const int64_t seed_;
-  int64_t epoch_ = -1;
-  std::vector<int64_t> order_;  // of the epoch
+  const int64_t batch_, parts_;
+  troupe::train::EpochOrder order_;
 };
 
 }  // namespace cluster_mnist

@@ -44,8 +44,9 @@ class ReadDigits {
       return;
     }
     digits_ = *std::move(digits);
+    worker_ = static_cast<int>(init.Attr<int64_t>("worker"));
     share_.emplace(&digits_->train, init.Attr<int64_t>("batch"), static_cast<int>(init.Attr<int64_t>("workers")),
-                   static_cast<int>(init.Attr<int64_t>("worker")), init.Attr<int64_t>("seed"));
+                   init.Attr<int64_t>("seed"));
   }
   absl::Status Compute(KernelContext& ctx) {
     const Tensor step = ctx.input(0);
@@ -55,7 +56,7 @@ class ReadDigits {
     {
       // It remembers the order of an epoch.
       const std::lock_guard<std::mutex> lock(mu_);
-      TROUPE_RETURN_IF_ERROR(share_->Take(step.scalar<int64_t>(), &images, &labels));
+      share_->Take(step.scalar<int64_t>(), worker_, &images, &labels);
     }
     ctx.set_output(0, std::move(images));
     ctx.set_output(1, std::move(labels));
@@ -64,6 +65,7 @@ class ReadDigits {
 
  private:
   std::shared_ptr<const mnist::Digits> digits_;
+  int worker_ = 0;
   std::mutex mu_;
   std::optional<Share> share_;  // guarded by mu_
 };

@@ -1,5 +1,7 @@
 #include "troupe/train/sync_replicas.h"
 
+#include <algorithm>
+
 #include "graph/api/scope_state.h"
 #include "graph/train/build.h"
 #include "graph/train/set.h"
@@ -13,6 +15,10 @@ namespace {
 constexpr int64_t kNoticesOfWorker = 16;
 
 absl::Status Check(const SyncReplicasOptions& o) {
+  if (o.parts < 0 || o.parts > SyncReplicasOptions::kMostParts || (o.parts > 0 && o.take != 0)) {
+    return InvalidArgument("SyncReplicas cannot be built for ", o.parts, " parts of which ", o.take,
+                           " are taken: there are at most ", SyncReplicasOptions::kMostParts, ", and all are taken");
+  }
   if (o.workers < 1 || o.worker < 0 || o.worker >= o.workers || o.take < 0 || o.take > o.workers) {
     return InvalidArgument("SyncReplicas cannot be built for worker ", o.worker, " of ", o.workers, ", of which ",
                            o.take, " are taken");
@@ -71,7 +77,7 @@ void SyncReplicas::MakeQueues(const Scope& top) {
   options.shapes = {{4}, TensorShape()};
   notices_ = queue("notices", {DType::kInt64, DType::kFloat});
   options.capacity = -1;  // the chief hands one out for each answer
-  options.shapes = {{2}};
+  options.shapes = {{kTokenWords}};
   for (int w = 0; w < options_.workers; ++w) tokens_.push_back(queue(StrCat("tokens/", w), {DType::kInt64}));
 }
 
@@ -104,6 +110,18 @@ SyncReplicas::Places SyncReplicas::MakePlaces(const Scope& top, const GradAndVar
     beside.UpdateStatus(InvalidArgument("SyncReplicas has no place for the gradient of '", grad.var.variable_name(),
                                         "': its shape is ", shape.DebugString()));
   }
+  if (elastic()) {
+    for (int p = 0; p < options_.parts; ++p)
+      places.names.push_back(StrCat(options_.name, "/", grad.var.variable_name(), "/", p));
+    places.types = {dtype};
+    places.shapes = {shape};
+    if (slices) {
+      dims[0] = -1;
+      places.types = {slices->indices.dtype(), dtype};
+      places.shapes = {PartialTensorShape({-1}), PartialTensorShape(dims)};
+    }
+    return places;
+  }
   for (int w = 0; w < options_.workers && beside.ok(); ++w) {
     if (!slices) {
       places.dense.push_back(make(StrCat(w), dtype, dims, shape));
@@ -129,6 +147,22 @@ Operation SyncReplicas::Put(const Scope& s, const GradAndVar& grad, const Places
                       SetTo(here, places.values[me], CastTo(s, slices->values, dtype))});
 }
 
+// Into the place of each part.
+std::vector<Operation> SyncReplicas::PutParts(const Scope& s, const GradAndVar& grad, const Places& places) const {
+  const Scope here = s.ColocateWith(places.variable.handle()).WithOpName("put");
+  const DType dtype = places.variable.variable_dtype();
+  const std::optional<IndexedSlices> slices = SlicesOf(s, grad.grad);
+  std::vector<Input> values;
+  if (slices) values = {slices->indices, CastTo(s, slices->values, dtype)};
+  if (!slices) values = {CastTo(s, grad.grad, dtype)};
+  std::vector<Operation> put;
+  for (const std::string& name : places.names) {
+    put.push_back(
+        EmitLists(here, "_PutNumbered", {InputList({Input(number_)}), InputList(values)}, {{"shared_name", name}}));
+  }
+  return put;
+}
+
 void SyncReplicas::BuildWorker(const Scope& s, const std::vector<GradAndVar>& grads,
                                const std::vector<Places>& places) {
   if (!s.ok()) return;
@@ -138,16 +172,41 @@ void SyncReplicas::BuildWorker(const Scope& s, const std::vector<GradAndVar>& gr
   const Scope beside = worker.ColocateWith(global_step_.handle());
   say_ = notices_.Enqueue(beside.WithOpName("say"), {notice_, Const(worker, 0.0f)});
   token_ = tokens_[static_cast<size_t>(options_.worker)].Dequeue(beside.WithOpName("token")).at(0);
-  std::vector<Operation> put;
-  for (size_t i = 0; i < grads.size(); ++i) put.push_back(Put(worker, grads[i], places[i]));
   const Output loss = CastTo(worker, loss_, DType::kFloat);
-  send_ = notices_.Enqueue(beside.WithOpName("send").WithControlDependencies(put), {notice_, loss});
+  if (elastic()) number_ = train::Build(worker.WithOpName("number"), "GatherV2", {notice_, 3, 0});
+  std::vector<std::vector<Operation>> put(static_cast<size_t>(std::max(1, options_.parts)));
+  for (size_t i = 0; i < grads.size(); ++i) {
+    const std::vector<Operation> its =
+        elastic() ? PutParts(worker, grads[i], places[i]) : std::vector<Operation>{Put(worker, grads[i], places[i])};
+    for (size_t part = 0; part < its.size(); ++part) put[part].push_back(its[part]);
+  }
+  for (const std::vector<Operation>& all : put)
+    sends_.push_back(notices_.Enqueue(beside.WithOpName("send").WithControlDependencies(all), {notice_, loss}));
 }
 
-Output SyncReplicas::SumOfDense(const Scope& here, const Places& places) const {
+SyncReplicas::Gradients SyncReplicas::Read(const Scope& here, const Places& places) const {
+  Gradients read;
+  for (const Variable& v : places.dense) read.dense.push_back(v.Read(here));
+  for (const Variable& v : places.indices) read.indices.push_back(v.Read(here));
+  for (const Variable& v : places.values) read.values.push_back(v.Read(here));
+  for (size_t p = 0; p < places.names.size(); ++p) {
+    const Operation taken = EmitOp(here.WithOpName("take"), "_TakeNumbered", {number_of_[p]},
+                                   {{"T", places.types}, {"shapes", places.shapes}, {"shared_name", places.names[p]}});
+    if (!taken.valid()) return {};
+    if (places.types.size() == 1) {
+      read.dense.push_back(taken.output(0));
+    } else {
+      read.indices.push_back(taken.output(0));
+      read.values.push_back(taken.output(1));
+    }
+  }
+  return read;
+}
+
+Output SyncReplicas::SumOfDense(const Scope& here, const std::vector<Output>& dense) const {
   Output sum;
-  for (size_t w = 0; w < places.dense.size(); ++w) {
-    Output one = places.dense[w].Read(here);
+  for (size_t w = 0; w < dense.size(); ++w) {
+    Output one = dense[w];
     if (taken_.valid()) {
       const Output in = train::Build(here, "GatherV2", {taken_, static_cast<int>(w), 0});
       one = train::Build(here, "Select", {in, one, train::Build(here, "ZerosLike", {one})});
@@ -158,10 +217,10 @@ Output SyncReplicas::SumOfDense(const Scope& here, const Places& places) const {
 }
 
 // The slices of those who are taken, behind each other.
-Output SyncReplicas::SumOfSlices(const Scope& here, const Places& places) const {
+Output SyncReplicas::SumOfSlices(const Scope& here, const Gradients& gradients, const Variable& variable) const {
   std::vector<Input> indices, values;
-  for (size_t w = 0; w < places.indices.size(); ++w) {
-    Output i = places.indices[w].Read(here), v = places.values[w].Read(here);
+  for (size_t w = 0; w < gradients.indices.size(); ++w) {
+    Output i = gradients.indices[w], v = gradients.values[w];
     if (taken_.valid()) {
       const Output in = CastTo(here, train::Build(here, "GatherV2", {taken_, static_cast<int>(w), 0}), DType::kInt64);
       const Output rows =
@@ -180,19 +239,19 @@ Output SyncReplicas::SumOfSlices(const Scope& here, const Places& places) const 
                              : EmitLists(here, "ConcatV2", {InputList(parts), InputList({zero})}).output(0);
   };
   slices.indices = joined(indices);
-  slices.values =
-      train::Build(here, "RealDiv", {joined(values), Const(here, take(), places.variable.variable_dtype())});
-  slices.dense_shape =
-      places.variable.is_resource()
-          ? train::Build(here, "VariableShape", {places.variable.handle()}, {{"out_type", DType::kInt64}})
-          : train::Build(here, "Shape", {places.variable}, {{"out_type", DType::kInt64}});
+  slices.values = train::Build(here, "RealDiv", {joined(values), Const(here, take(), variable.variable_dtype())});
+  slices.dense_shape = variable.is_resource()
+                           ? train::Build(here, "VariableShape", {variable.handle()}, {{"out_type", DType::kInt64}})
+                           : train::Build(here, "Shape", {variable}, {{"out_type", DType::kInt64}});
   return FromSlices(here, slices);
 }
 
 Output SyncReplicas::MeanOf(const Scope& s, const Places& places) const {
   const Scope here = s.ColocateWith(places.variable.handle());
-  if (places.dense.empty()) return SumOfSlices(here, places);
-  const Output sum = SumOfDense(here, places);
+  const Gradients read = Read(here, places);
+  if (!here.ok()) return {};
+  if (read.dense.empty()) return SumOfSlices(here, read, places.variable);
+  const Output sum = SumOfDense(here, read.dense);
   return train::Build(here, "RealDiv", {sum, Const(here, take(), places.variable.variable_dtype())});
 }
 
@@ -207,8 +266,14 @@ void SyncReplicas::BuildChief(const Scope& s, Optimizer& optimizer, const std::v
     return train::Build(chief.WithOpName(name), "Placeholder", {}, {{"dtype", dtype}, {"shape", shape}});
   };
   for (int w = 0; w < options_.workers; ++w)
-    hands_.push_back(fed(StrCat("tokens_", w), DType::kInt64, PartialTensorShape({-1, 2})));
-  if (take() < options_.workers) taken_ = fed("taken", DType::kBool, PartialTensorShape({options_.workers}));
+    hands_.push_back(fed(StrCat("tokens_", w), DType::kInt64, PartialTensorShape({-1, kTokenWords})));
+  if (elastic()) {
+    numbers_ = fed("numbers", DType::kInt64, PartialTensorShape({options_.parts}));
+    for (int p = 0; p < options_.parts; ++p)
+      number_of_.push_back(train::Build(chief.WithOpName("number"), "GatherV2", {numbers_, p, 0}));
+  } else if (take() < options_.workers) {
+    taken_ = fed("taken", DType::kBool, PartialTensorShape({options_.workers}));
+  }
   std::vector<GradAndVar> means;
   for (const Places& p : places) means.push_back({MeanOf(chief, p), p.variable});
   const Operation applied = optimizer.ApplyGradients(chief, means, global_step_);

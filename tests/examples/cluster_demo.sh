@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # tools/cluster-demo at small size: a run in which a worker, the chief and a parameter server are
-# killed ends with the bits of the one that nobody disturbs. And what it says of wrong options.
+# killed ends with the bits of the one that nobody disturbs, and so does one whose workers come and
+# go. And what it says of wrong options.
 #   cluster_demo.sh SOURCE BUILD
 set -uo pipefail
 export TROUPE_BUILD="$2"
@@ -13,8 +14,17 @@ undisturbed=$(demo "$1") || fail "undisturbed: $undisturbed"
 killed=$(demo "$1" --kill worker:1@8 --kill chief@16 --kill ps:1@24) || fail "with kills: $killed"
 echo "$undisturbed"
 echo "$killed"
+# Workers that come and go change no bit; with two parts it is the run of two workers.
+elastic=$("$1/tools/cluster-demo" --ps 2 --workers 3 --parts 2 --steps 200 --net small --batch 20 --save_steps 50 \
+  --join worker:2@10 --leave worker:1@100 2>&1) || fail "elastic: $elastic"
+echo "$elastic"
 hash() { sed -n 's/^all ended well: .*hash \([0-9a-f]*\),.*/\1/p' <<<"$1"; }
 [ -n "$(hash "$undisturbed")" ] || fail "there is no hash"
+long=$(demo "$1" --steps 200 --save_steps 50) || fail "200 steps: $long"
+[ "$(hash "$long")" = "$(hash "$elastic")" ] || fail "workers that come and go change bits: $long"
+grep -q '^worker:2 joins at step' <<<"$elastic" || fail "nobody joined"
+grep -q '^worker:1: ended, 0 restarts' <<<"$elastic" || fail "worker:1 did not leave in order"
+grep -q '^all ended well: .*accuracy.*, 0 restarts$' <<<"$elastic" || fail "restarts without a kill"
 [ "$(hash "$undisturbed")" = "$(hash "$killed")" ] || fail "the hashes differ"
 grep -q '^all ended well: .*accuracy.*, 0 restarts$' <<<"$undisturbed" || fail "restarts without a kill"
 grep -q '^all ended well: .*accuracy.*, 3 restarts$' <<<"$killed" || fail "other restarts than the kills"
@@ -27,7 +37,7 @@ echo "$killed"
 [ -n "$(hash "$undisturbed")" ] || fail "there is no hash of the all-reduce"
 [ "$(hash "$undisturbed")" = "$(hash "$killed")" ] || fail "the hashes of the all-reduce differ"
 grep -q '^all ended well: .*accuracy.*, 4 restarts$' <<<"$killed" || fail "other restarts of the all-reduce than the kills"
-for wrong in "--mode allreduce --ps 1" "--mode sync --ps 0" "--mode no" "--steps 0" "--what 1" "--ps"; do
+for wrong in "--mode allreduce --ps 1" "--mode sync --ps 0" "--mode async --parts 2" "--mode no" "--steps 0" "--what 1" "--ps"; do
   # shellcheck disable=SC2086
   "$1/tools/cluster-demo" $wrong >/dev/null 2>&1
   [ $? = 2 ] || fail "'$wrong' was not refused"

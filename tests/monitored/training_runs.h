@@ -78,7 +78,7 @@ class Brittle : public Adam {
 
 // One worker's graph: rows of a table by id, times a matrix.
 struct Model {
-  Model(int worker, int workers, Optimizer& optimizer, bool sparse, int take = 0, bool async = false) {
+  Model(int worker, int workers, Optimizer& optimizer, bool sparse, int take = 0, bool async = false, int parts = 0) {
     const Scope on = root.WithDeviceFunction(
         ReplicaDevices({.ps_tasks = kServers, .worker_device = StrCat("/job:worker/task:", worker)}));
     w = Variable(on.WithOpName("w"),
@@ -97,7 +97,7 @@ struct Model {
       apart.emplace(on, optimizer, grads, loss, step, AsyncReplicasOptions{.workers = workers, .worker = worker});
     } else {
       sync.emplace(on, optimizer, grads, loss, step,
-                   SyncReplicasOptions{.workers = workers, .worker = worker, .take = take});
+                   SyncReplicasOptions{.workers = workers, .worker = worker, .take = take, .parts = parts});
     }
     REQUIRE_OK(root.status());
   }
@@ -130,19 +130,22 @@ struct Run {
     } else {
       optimizer = std::make_unique<Adam>(0.1);
     }
-    const Model m(worker, workers, *optimizer, sparse, take, async);
+    const Model m(worker, workers, *optimizer, sparse, take, async, parts);
     TrainingOptions options;
     options.session.runtime = cluster;
     options.last_step = steps;
     options.checkpoints = {.folder = folder, .every_steps = save_steps};
     options.give_up = std::chrono::seconds(60);
-    options.feeds = [&](int64_t step) -> absl::StatusOr<Feeds> {
+    // Of a worker, or of a part.
+    const auto feeds = [&, worker](int64_t step, int part) -> absl::StatusOr<Feeds> {
       if (before_feeds) {
         const absl::Status s = before_feeds(worker, step);
         if (!s.ok()) return s;
       }
-      return Feeds{{m.x.name(), sparse ? Ids(step, worker * kRows, kRows) : Batch(step, worker * kRows, kRows)}};
+      return Feeds{{m.x.name(), sparse ? Ids(step, part * kRows, kRows) : Batch(step, part * kRows, kRows)}};
     };
+    if (parts == 0) options.feeds = [&](int64_t step) { return feeds(step, worker); };
+    if (parts > 0) options.part_feeds = feeds;
     if (before_update) {
       options.update_feeds = [&](int64_t step) -> absl::StatusOr<Feeds> {
         const absl::Status s = before_update(step);
@@ -192,7 +195,7 @@ struct Run {
   }
   const int workers;
   const std::shared_ptr<Runtime> cluster;
-  int take = 0;
+  int take = 0, parts = 0;
   int64_t steps = 10, save_steps = 4;
   bool sparse = false, brittle = false, async = false;
   std::string folder;

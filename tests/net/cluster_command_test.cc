@@ -124,6 +124,34 @@ BOOST_AUTO_TEST_CASE(a_kill_at_a_step_hits_the_process_and_is_noted) {
   BOOST_TEST(Has(late->errors(), "all ended before these steps were reported: worker@5"));
 }
 
+BOOST_AUTO_TEST_CASE(a_process_joins_at_a_step_and_another_one_is_told_to_leave) {
+  Folder folder;
+  // The chief counts until the one who joins is there and the one who leaves has left.
+  const std::string program =
+      "case {task} in "
+      "0) i=0; until [ -e {dir}/came -a -e {dir}/went ]; do i=$((i+1)); echo \"{\\\"step\\\": $i}\"; sleep 0.05; done;; "
+      "1) trap \"touch {dir}/went; exit 0\" TERM; touch {dir}/deaf; while :; do sleep 0.05; done;; "
+      "2) touch {dir}/came;; esac";
+  const auto up = Cluster({"up", "worker=3", "--program", StrCat("worker=sh -c '", program, "'"), "--join",
+                           "worker:2@5", "--leave", "worker:1@40", "--json"},
+                          folder);
+  const std::string said = Said(up.get());
+  BOOST_TEST(up->Wait() == 0, up->errors());
+  BOOST_TEST_INFO(said);
+  BOOST_TEST(Has(said, "{\"event\": \"process\", \"name\": \"worker:2\", \"state\": \"held\""));
+  const size_t joins = said.find("{\"event\": \"joins\", \"name\": \"worker:2\", \"step\": 5}");
+  const size_t leaves = said.find("{\"event\": \"leaves\", \"name\": \"worker:1\", \"step\": 40}");
+  BOOST_TEST(joins != std::string::npos);
+  BOOST_TEST(leaves != std::string::npos);
+  BOOST_TEST(joins < leaves);
+  BOOST_TEST(Has(said, "{\"event\": \"end\", \"ok\": true, \"restarts\": 0, \"cluster\": {"));
+  // Who was to join later than all others ended, is not waited for.
+  const auto late = Cluster({"up", "ps=1;worker=2", "--program", "worker=true", "--join", "worker:1@5"}, folder);
+  BOOST_TEST(late->Wait() == 1);
+  BOOST_TEST(Has(late->errors(), "FAILED_PRECONDITION: all ended before these steps were reported: worker:1@5"),
+             late->errors());
+}
+
 BOOST_AUTO_TEST_CASE(up_with_tls_makes_a_certificate_that_its_processes_use) {
   Folder folder;
   if (absl::IsUnimplemented(MakeClusterCertificate(folder.path + "_tls"))) {  // a library without OpenSSL
@@ -235,6 +263,14 @@ BOOST_AUTO_TEST_CASE(wrong_flags_files_and_folders_are_told) {
       Has(told({"ps=1", "--kill", "ps@3"}, 2), "--kill 'ps@3': no program reports steps: name one with --program"));
   BOOST_TEST(Has(told({"ps=1", "--program", "ps=true", "--kill", "ps:1@3"}, 2), "the cluster has no task ps:1"));
   BOOST_TEST(Has(told({"ps=1", "--program", "ps=true", "--kill", "ps"}, 2), "--kill 'ps': it is ROLE[:TASK]@STEP"));
+  const std::vector<std::string> two{"ps=1;worker=2", "--program", "worker=true"};
+  const auto of_two = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), two.begin(), two.end());
+    return told(more, 2);
+  };
+  BOOST_TEST(Has(of_two({"--join", "chief@3"}), "--join 'chief@3': the chief is there from the beginning to the end"));
+  BOOST_TEST(Has(of_two({"--leave", "ps@3"}), "--leave 'ps@3': only a program joins and leaves"));
+  BOOST_TEST(Has(of_two({"--join", "worker:1@3", "--join", "worker:1@4"}), "--join: worker:1 joins twice"));
   // A port that somebody has.
   const std::string cluster = LocalCluster(0);
   const Process server({"serve", "--cluster", cluster, "--job", "ps", "--task", "0"});

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "tests/net/training.h"
+#include "tests/net/training_processes.h"
 
 #ifdef TROUPE_CLUSTER_MNIST
 

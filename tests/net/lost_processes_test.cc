@@ -1,10 +1,13 @@
 // Training over several processes on the loopback interface (examples/cluster_mnist), while
 // processes of every role are killed with SIGKILL and started again: synchronous training ends with
 // the bits of a run in which nobody was killed.
+#include <boost/test/unit_test.hpp>
+#include <csignal>
 #include <cstdlib>
+#include <map>
 #include <thread>
 
-#include "tests/net/training.h"
+#include "tests/net/training_processes.h"
 
 #ifdef TROUPE_CLUSTER_MNIST
 

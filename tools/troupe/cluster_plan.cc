@@ -112,13 +112,14 @@ std::string Filled(std::string word, const std::vector<std::pair<std::string, st
 }
 
 // ROLE[:TASK]@STEP, and [:MS] behind it for one that is frozen.
-absl::StatusOr<Blow> ReadBlow(const std::string& text, bool freeze, const ClusterPlan& plan) {
-  const char* const flag = freeze ? "--freeze" : "--kill";
+absl::StatusOr<Blow> ReadBlow(const std::string& text, Blow::Kind kind, const ClusterPlan& plan) {
+  const bool freeze = kind == Blow::kFreeze;
   const char* const form = freeze ? "ROLE[:TASK]@STEP[:MS]" : "ROLE[:TASK]@STEP";
-  const auto wrong = [&](std::string_view why) { return InvalidArgument(flag, " '", text, "': ", why); };
+  const auto wrong = [&](std::string_view why) { return InvalidArgument(FlagOf(kind), " '", text, "': ", why); };
   const size_t at = text.find('@');
   if (at == std::string::npos) return wrong(StrCat("it is ", form));
   Blow blow;
+  blow.kind = kind;
   blow.text = text;
   const std::string who = text.substr(0, at);
   blow.name = who == "chief" ? plan.chief : who.find(':') == std::string::npos ? StrCat(who, ":0") : who;
@@ -129,13 +130,22 @@ absl::StatusOr<Blow> ReadBlow(const std::string& text, bool freeze, const Cluste
   blow.step = *step;
   if (freeze) blow.freeze_ms = *ms;
   if (plan.chief.empty()) return wrong("no program reports steps: name one with --program");
-  if (std::none_of(plan.processes.begin(), plan.processes.end(),
-                   [&](const ProcessSpec& p) { return p.name == blow.name; }))
-    return wrong(StrCat("the cluster has no task ", blow.name));
+  const auto& all = plan.processes;
+  const auto found = std::find_if(all.begin(), all.end(), [&](const ProcessSpec& p) { return p.name == blow.name; });
+  if (found == all.end()) return wrong(StrCat("the cluster has no task ", blow.name));
+  if (kind == Blow::kJoin || kind == Blow::kLeave) {
+    if (blow.name == plan.chief) return wrong("the chief is there from the beginning to the end");
+    if (found->service) return wrong("only a program joins and leaves");
+  }
   return blow;
 }
 
 }  // namespace
+
+std::string_view FlagOf(Blow::Kind kind) {
+  constexpr std::string_view kFlags[] = {"--kill", "--freeze", "--join", "--leave"};
+  return kFlags[kind];
+}
 
 absl::StatusOr<std::vector<std::string>> SplitWords(std::string_view text) {
   std::vector<std::string> words;
@@ -213,13 +223,18 @@ absl::StatusOr<ClusterPlan> PlanCluster(const ClusterUpFlags& flags) {
     plan.processes.push_back(std::move(spec));
     plan.addresses.push_back(address.ToString());
   }
-  for (const std::string& each : flags.kills) {
-    TROUPE_ASSIGN_OR_RETURN(Blow blow, ReadBlow(each, false, plan));
-    plan.blows.push_back(std::move(blow));
+  for (const auto& [kind, texts] : {std::pair(Blow::kKill, &flags.kills), std::pair(Blow::kFreeze, &flags.freezes),
+                                    std::pair(Blow::kJoin, &flags.joins), std::pair(Blow::kLeave, &flags.leaves)}) {
+    for (const std::string& each : *texts) {
+      TROUPE_ASSIGN_OR_RETURN(Blow blow, ReadBlow(each, kind, plan));
+      plan.blows.push_back(std::move(blow));
+    }
   }
-  for (const std::string& each : flags.freezes) {
-    TROUPE_ASSIGN_OR_RETURN(Blow blow, ReadBlow(each, true, plan));
-    plan.blows.push_back(std::move(blow));
+  for (ProcessSpec& spec : plan.processes) {
+    const auto joins = std::count_if(plan.blows.begin(), plan.blows.end(),
+                                     [&](const Blow& b) { return b.kind == Blow::kJoin && b.name == spec.name; });
+    if (joins > 1) return InvalidArgument("--join: ", spec.name, " joins twice");
+    spec.held = joins == 1;
   }
   return plan;
 }

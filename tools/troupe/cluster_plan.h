@@ -15,14 +15,17 @@
 
 namespace troupe::tool {
 
-// A process of the cluster is to be killed, or to be stopped for a while, when a program has
-// reported a step.
+// What is to be done to a process of the cluster when a program has reported a step.
 struct Blow {
+  // SIGKILL; SIGSTOP, and SIGCONT later; started only now; SIGTERM, at which it may leave in order.
+  enum Kind : uint8_t { kKill, kFreeze, kJoin, kLeave };
+  Kind kind = kKill;
   std::string name;  // of the process
   int64_t step = 0;
-  int64_t freeze_ms = 0;  // SIGSTOP, and SIGCONT so much later; 0: SIGKILL
+  int64_t freeze_ms = 0;  // of kFreeze
   std::string text;       // as it was given
 };
+std::string_view FlagOf(Blow::Kind kind);  // "--kill"
 
 struct ClusterPlan {
   ClusterSpec cluster;

@@ -78,6 +78,7 @@ class Run {
  private:
   void HearAll();
   void Strike(int64_t step);
+  void EndUnjoined(const ProcessesStatus& status);
   void Thaw();
   void OnSignal();
   void Show(const ProcessesStatus& status);
@@ -99,7 +100,7 @@ class Run {
   std::map<std::string, std::pair<ProcessState, uint64_t>> said_;
   Clock::time_point reported_{}, shown_{};
   int lines_shown_ = 0;
-  bool complained_ = false;
+  bool complained_ = false, unjoined_ = false;
   std::unique_ptr<ProcessSupervisor> supervisor_;  // last: its thread uses the inbox
 };
 
@@ -150,18 +151,36 @@ void Run::Strike(int64_t step) {
   for (size_t i = 0; i < plan_.blows.size(); ++i) {
     const Blow& b = plan_.blows[i];
     if (struck_[i] || step < b.step) continue;
-    const absl::Status sent = supervisor_->Signal(b.name, b.freeze_ms > 0 ? SIGSTOP : SIGKILL);
+    const int signal = b.kind == Blow::kFreeze ? SIGSTOP : b.kind == Blow::kLeave ? SIGTERM : SIGKILL;
+    const absl::Status done =
+        b.kind == Blow::kJoin ? supervisor_->Release(b.name) : supervisor_->Signal(b.name, signal);
     // There may be no process of it just now: it gets the next report.
-    if (!sent.ok()) continue;
+    if (!done.ok()) continue;
     struck_[i] = true;
-    if (b.freeze_ms > 0) frozen_[b.name] = Clock::now() + milliseconds(b.freeze_ms);
-    Say(StrCat(b.name, b.freeze_ms > 0 ? StrCat(" is stopped for ", b.freeze_ms, " ms") : " is killed", " at step ",
-               step));
+    if (b.kind == Blow::kFreeze) frozen_[b.name] = Clock::now() + milliseconds(b.freeze_ms);
+    constexpr const char* kEvents[] = {"killed", "frozen", "joins", "leaves"};
+    const std::string what[] = {" is killed", StrCat(" is stopped for ", b.freeze_ms, " ms"), " joins", " is to leave"};
+    Say(StrCat(b.name, what[b.kind], " at step ", step));
     if (flags_.json) {
-      Print(StrCat("{\"event\": \"", b.freeze_ms > 0 ? "frozen" : "killed", "\", \"name\": ", JsonString(b.name),
-                   ", \"step\": ", step, "}\n"));
+      Print(
+          StrCat("{\"event\": \"", kEvents[b.kind], "\", \"name\": ", JsonString(b.name), ", \"step\": ", step, "}\n"));
     }
   }
+}
+
+// Who was to join, and did not before the others ended, is not waited for.
+void Run::EndUnjoined(const ProcessesStatus& status) {
+  if (unjoined_ || status.stopping) return;
+  bool held = false;
+  for (size_t i = 0; i < status.processes.size(); ++i) {
+    const ProcessState state = status.processes[i].state;
+    if (plan_.processes[i].service || state > ProcessState::kStopping) continue;
+    if (state != ProcessState::kHeld) return;
+    held = true;
+  }
+  if (!held) return;
+  unjoined_ = true;
+  supervisor_->BeginStop(milliseconds(flags_.stop_within_ms));
 }
 
 void Run::Thaw() {
@@ -250,6 +269,7 @@ absl::Status Run::Go() {
     HearAll();
     TROUPE_ASSIGN_OR_RETURN(const ProcessesStatus status, supervisor_->status());
     Show(status);
+    EndUnjoined(status);
     if (over) return Finish(status);
     if (std::fflush(stdout) == 0 && PrintWorks()) continue;
     // Nobody reads any more what becomes of it.
@@ -270,7 +290,7 @@ absl::Status Run::Finish(const ProcessesStatus& status) {
   absl::Status result = status.result;
   if (result.ok() && !killed.empty())
     result = DeadlineExceeded("these did not end in time, and were killed: ", StrJoin(killed, ", "));
-  if (result.ok() && !missed.empty())
+  if ((result.ok() || (unjoined_ && absl::IsCancelled(result))) && !missed.empty())
     result = FailedPrecondition("all ended before these steps were reported: ", StrJoin(missed, ", "));
   int restarts = 0;
   for (const ProcessStatus& p : status.processes) restarts += p.restarts;

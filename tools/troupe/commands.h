@@ -127,6 +127,8 @@ struct ClusterUpFlags {
   int64_t heartbeat_ms = 0;          // of each server; 0: as it has it
   std::vector<std::string> kills;    // ROLE[:TASK]@STEP
   std::vector<std::string> freezes;  // ROLE[:TASK]@STEP[:MS]
+  std::vector<std::string> joins;    // ROLE[:TASK]@STEP
+  std::vector<std::string> leaves;   // ROLE[:TASK]@STEP
   bool json = false;
 };
 // Until the programs have ended, or SIGINT, SIGTERM or SIGHUP.

@@ -190,6 +190,10 @@ void AddCluster(CLI::App* c, ClusterUpFlags* up, ClusterAskFlags* ask) {
       ->allow_extra_args(false);
   u->add_option("--freeze", up->freezes, "ROLE[:TASK]@STEP[:MS]: stop it for so long instead (1000)")
       ->allow_extra_args(false);
+  u->add_option("--join", up->joins, "ROLE[:TASK]@STEP: start this process only at the step; may be given again")
+      ->allow_extra_args(false);
+  u->add_option("--leave", up->leaves, "ROLE[:TASK]@STEP: tell it to end, by SIGTERM; may be given again")
+      ->allow_extra_args(false);
   u->add_flag("--json", up->json, "Print a JSON object a line");
   CLI::App* s = c->add_subcommand("status", "Prints the processes of the cluster, and what they reported last.");
   s->add_flag("--json", ask->json, "Print a JSON object");

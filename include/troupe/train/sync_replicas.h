@@ -20,14 +20,22 @@
 // Sparse. A gradient that consists of slices stays so: indices and values of all workers are put
 // behind each other.
 //
+// Elastic. With `parts`, a step has so many gradients, whoever computes them: its work is divided
+// into parts that do not depend on who is there, and the chief gives one after the other to workers
+// that have none. So workers may come and go between two parts, also one that does not say so; the
+// sum is made in the order of the parts, and has the same bits whoever came and went. A gradient is
+// left at the servers under a number that is only its token's: what a worker that was given up
+// leaves too late is never taken for that of another.
+//
 // Lost processes. Places, queues and tokens need not be saved. A worker that begins anew says
 // hello, and is given the token of the step that runs: the variables have not changed, so it
 // computes what was lost again. When a server or the chief begins anew, all are asked to say hello
 // again.
 //
 // Source of the semantics: tf.train.SyncReplicasOptimizer, and section 4.4 of "TensorFlow: A System
-// for Large-Scale Machine Learning" (2016) for backup workers. The order of the sum, hello, and
-// places instead of accumulators are Troupe's own.
+// for Large-Scale Machine Learning" (2016) for backup workers; the virtual nodes of "VirtualFlow:
+// Decoupling Deep Learning Models from the Underlying Hardware" (2020) for parts. The order of the
+// sum, hello, and places instead of accumulators are Troupe's own.
 //
 // Thread rule: as for Scope: all calls that build one graph come from one thread at a time.
 #ifndef TROUPE_TRAIN_SYNC_REPLICAS_H_
@@ -46,10 +54,13 @@ namespace troupe {
 namespace TROUPE_EXPORT train {
 
 struct SyncReplicasOptions {
-  int workers = 1;
-  int worker = 0;  // of this process
-  int take = 0;    // gradients of an update; 0: all
+  int workers = 1;  // elastic: as many as there may be; worker 0 is always one of them
+  int worker = 0;   // of this process
+  int take = 0;     // gradients of an update; 0: all. Not with `parts`
+  int parts = 0;    // elastic: gradients of a step, at most kMostParts; 0: one of each worker
   std::string name = "sync";
+
+  static constexpr int kMostParts = 1024;
 };
 
 class SyncReplicas {
@@ -60,22 +71,29 @@ class SyncReplicas {
                const Variable& global_step, const SyncReplicasOptions& options);
 
   const SyncReplicasOptions& options() const { return options_; }
-  int take() const { return options_.take == 0 ? options_.workers : options_.take; }
+  bool elastic() const { return options_.parts > 0; }
+  // Gradients of an update.
+  int take() const { return elastic() ? options_.parts : options_.take == 0 ? options_.workers : options_.take; }
   const ServerState& state() const { return state_; }
   const Output& loss() const { return loss_; }
 
-  // A notice: [kind, worker, life, step], int64. A life is a worker's number of its own; the chief
-  // answers with tokens that bear it.
-  enum Kind : int64_t { kHello = 1, kGradient = 2 };
-  // A token: [life, step], int64; of life 0, that of nobody, it is a call to all.
-  static constexpr int64_t kSayHello = -1, kTheEnd = -2;  // steps of such a token
+  // A notice: [kind, worker, life, number], int64. A life is a worker's number of its own; the
+  // chief answers with tokens that bear it. The number is that of a gradient's token. kLeaves is
+  // said by a worker that goes; kGone of another one, which is not there any more.
+  enum Kind : int64_t { kHello = 1, kGradient = 2, kLeaves = 3, kGone = 4 };
+  // A token: [life, step, part, number], int64; of life 0, that of nobody, it is a call to all. The
+  // part is the worker, and the number the step, unless it is elastic.
+  static constexpr int64_t kTokenWords = 4;
+  // Steps of such a token; kLook, which a worker hands itself, only wakes it.
+  static constexpr int64_t kSayHello = -1, kTheEnd = -2, kLook = -3;
 
   // Of this worker: its notice is fed; run to say it with a loss of 0; the next token.
   const Output& notice() const { return notice_; }
   const Operation& say() const { return say_; }
   const Output& token() const { return token_; }
-  // Computes the gradients, puts them in their places, and gives the notice with the loss.
-  const Operation& send() const { return send_; }
+  // Computes the gradients, puts them in their places, and gives the notice with the loss. The part
+  // of a step matters only when it is elastic.
+  const Operation& send(int part) const { return sends_[elastic() ? static_cast<size_t>(part) : 0]; }
 
   // Of the chief: the next notice, and the loss that came with it.
   const Output& heard() const { return heard_; }
@@ -85,26 +103,39 @@ class SyncReplicas {
   const Operation& hand_out() const { return hand_out_; }
   // Which workers are taken, bools; not fed, and invalid, when all are.
   const Output& taken() const { return taken_; }
+  // Elastic: the numbers under which the gradients of the parts were left, int64 [parts]; the
+  // update is ABORTED when another one is there. Else invalid.
+  const Output& numbers() const { return numbers_; }
   // The update; and the same with hand_out after it.
   const Operation& update() const { return update_; }
   const Operation& update_and_hand_out() const { return update_and_hand_out_; }
-  // Makes the places, empty: before the first update, and when a server has begun anew.
+  // Makes the places, empty: before the first update, and when a server has begun anew. Does
+  // nothing when it is elastic, where places come with what is left there.
   const Operation& make_places() const { return make_places_; }
 
  private:
-  // The places of one variable, by worker.
+  // The places of one variable, by worker; elastic: what they hold, by part.
   struct Places {
     Variable variable;
     std::vector<Variable> dense;            // or:
     std::vector<Variable> indices, values;  // of slices
+    std::vector<std::string> names;         // elastic
+    std::vector<DType> types;               // of what each holds: a gradient, or indices and values
+    std::vector<PartialTensorShape> shapes;
+  };
+  // The gradients of a variable, by worker or part.
+  struct Gradients {
+    std::vector<Output> dense, indices, values;
   };
   void Build(const ScopeAt& at, Optimizer& optimizer, const std::vector<GradAndVar>& used);
   void MakeQueues(const Scope& top);
   Places MakePlaces(const Scope& top, const GradAndVar& grad) const;
   Operation Put(const Scope& s, const GradAndVar& grad, const Places& places) const;
+  std::vector<Operation> PutParts(const Scope& s, const GradAndVar& grad, const Places& places) const;
+  Gradients Read(const Scope& here, const Places& places) const;
   Output MeanOf(const Scope& s, const Places& places) const;
-  Output SumOfDense(const Scope& here, const Places& places) const;
-  Output SumOfSlices(const Scope& here, const Places& places) const;
+  Output SumOfDense(const Scope& here, const std::vector<Output>& dense) const;
+  Output SumOfSlices(const Scope& here, const Gradients& gradients, const Variable& variable) const;
   void BuildWorker(const Scope& s, const std::vector<GradAndVar>& grads, const std::vector<Places>& places);
   void BuildChief(const Scope& s, Optimizer& optimizer, const std::vector<Places>& places);
 
@@ -114,9 +145,10 @@ class SyncReplicas {
   ServerState state_;
   Queue notices_;
   std::vector<Queue> tokens_;
-  Output notice_, token_, heard_, heard_loss_, taken_;
-  std::vector<Output> hands_;
-  Operation say_, send_, hand_out_, update_, update_and_hand_out_, make_places_;
+  Output notice_, token_, heard_, heard_loss_, taken_, numbers_, number_;
+  std::vector<Output> hands_, number_of_;
+  std::vector<Operation> sends_;
+  Operation say_, hand_out_, update_, update_and_hand_out_, make_places_;
 };
 
 }  // namespace train

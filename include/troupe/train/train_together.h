@@ -17,6 +17,15 @@
 // lost, bit for bit, if gradients are a function of the variables and of what `feeds` gives: what a
 // worker draws at random must come from there, too, since its random streams begin anew with it.
 //
+// Workers that come and go. With SyncReplicasOptions.parts a process may be started as a worker at
+// any time, when its number is below `workers`: it has parts of the steps from then on. One that is
+// to go is told so (`leaves`): it ends the part that it has, says so, and returns. One that is gone
+// without a word (`is_there`) is not waited for, and its part is given to another one at once. What
+// is computed does not depend on who does it: losses and variables are, bit for bit, those of any
+// other run with as many parts. The examples of a part are to be a function of its step and number,
+// as by EpochOrder (troupe/train/epoch_order.h): then each is used once in an epoch, whoever comes
+// and goes, and after a restore, too.
+//
 // Checkpoints are one cut: the chief saves after an update and before it hands out the tokens of
 // the next step. There is one before the first step. Those of asynchronous training are written
 // while other workers update. Each server writes its own variables, so all processes must see the
@@ -27,8 +36,8 @@
 // undoing and the order of asking are Troupe's own.
 //
 // Thread rule: TrainTogether and TrainApart block; not in an actor's handler. `on_event` is called
-// by one thread at a time; of the chief, `feeds` by another thread than `update_feeds` and
-// `at_end`.
+// by one thread at a time; of the chief, `feeds` and `part_feeds` by another thread than
+// `update_feeds` and `at_end`; `is_there` and `leaves` each by one of its own.
 #ifndef TROUPE_TRAIN_TRAIN_TOGETHER_H_
 #define TROUPE_TRAIN_TRAIN_TOGETHER_H_
 
@@ -63,7 +72,9 @@ struct TracePolicy {
 
 // What happens in this process.
 struct TrainingEvent {
-  enum Kind : uint8_t { kBegin, kStep, kSaved, kSaveFailed, kLost, kTraced, kTraceFailed };
+  // kJoined, kLeft, kGone: elastic, of the chief. A worker has come; it left, and said so; it is
+  // not there any more, and its part goes to another one.
+  enum Kind : uint8_t { kBegin, kStep, kSaved, kSaveFailed, kLost, kTraced, kTraceFailed, kJoined, kLeft, kGone };
   enum From : uint8_t { kStart, kServers, kCheckpoint };
   Kind kind = kBegin;
   int64_t step = 0;          // updates that the model has had; of kLost: that this process knows of
@@ -73,6 +84,7 @@ struct TrainingEvent {
   // number, apart: 1.
   double loss = 0;
   int gradients = 0;
+  int worker = 0;    // kJoined, kLeft, kGone
   std::string path;  // kSaved, kTraced; kBegin: the checkpoint that was restored
   absl::Status why;  // kLost, kSaveFailed, kTraceFailed
 };
@@ -87,6 +99,13 @@ struct TrainingOptions {
   std::chrono::milliseconds give_up{600'000};
   // What this worker feeds to compute its gradients of a step (from 0). Its error ends training.
   std::function<absl::StatusOr<Feeds>(int64_t step)> feeds;
+  // Elastic, instead of `feeds`: of a part of a step, both from 0. A function of these two.
+  std::function<absl::StatusOr<Feeds>(int64_t step, int part)> part_feeds;
+  // Elastic, of the chief: whether the process of a worker is there (Server::status). Asked several
+  // times a second, on a thread of its own. Without it a worker that is lost is waited for.
+  std::function<bool(int worker)> is_there;
+  // Elastic, of other workers: whether this one is to leave. Asked as is_there, until it is true.
+  std::function<bool()> leaves;
   // What the chief feeds to an update besides, as a learning rate. May be empty.
   std::function<absl::StatusOr<Feeds>(int64_t step)> update_feeds;
   std::function<void(const TrainingEvent&)> on_event;  // may be empty
@@ -100,9 +119,10 @@ struct TrainingReport {
   int64_t lost_updates = 0;  // of the chief: the sum of those of kBegin
   int64_t restarts = 0;      // of the chief: how often another worker was a new process
   int64_t dropped = 0;       // of the chief: gradients that were too late, or of a life before
+  bool left = false;         // it left before the end (TrainingOptions.leaves); `step` is its last
 };
 
-// Synchronous.
+// Synchronous. INVALID_ARGUMENT when it is elastic and there are no `part_feeds`.
 absl::StatusOr<TrainingReport> TrainTogether(const Scope& root, const SyncReplicas& sync,
                                              const TrainingOptions& options);
 // Asynchronous: each worker updates by itself, and the update of a worker does not wait for others.

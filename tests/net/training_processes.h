@@ -1,19 +1,21 @@
-// A run of examples/cluster_mnist over processes on the loopback interface, whose processes are
-// killed and started again. Where the example is built.
+// A training run over several processes on the loopback interface: servers, if any, and workers that
+// are examples/cluster_mnist.
 //
 // Thread rule: one thread.
-#ifndef TROUPE_TESTS_NET_TRAINING_H_
-#define TROUPE_TESTS_NET_TRAINING_H_
+#ifndef TROUPE_TESTS_NET_TRAINING_PROCESSES_H_
+#define TROUPE_TESTS_NET_TRAINING_PROCESSES_H_
 
 #ifdef TROUPE_CLUSTER_MNIST
 
-#include <boost/test/unit_test.hpp>
 #include <algorithm>
+#include <boost/test/unit_test.hpp>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -34,7 +36,8 @@ inline std::string Field(const std::string& line, const std::string& name) {
 inline int64_t Whole(const std::string& line, const std::string& name) { return std::atoll(Field(line, name).c_str()); }
 
 struct Training {
-  Training(int servers, int workers, std::vector<std::string> more) : options(std::move(more)) {
+  // All workers are started, or the first so many.
+  Training(int servers, int workers, std::vector<std::string> more, int started = -1) : options(std::move(more)) {
     const std::vector<int> ports = FreePorts(servers + workers);
     for (int i = 0; i < servers + workers; ++i) {
       const std::string job = i == 0 && servers > 0 ? "ps=" : i != servers ? "," : servers > 0 ? ";worker=" : "worker=";
@@ -43,7 +46,7 @@ struct Training {
     ps.resize(static_cast<size_t>(servers));
     worker.resize(static_cast<size_t>(workers));
     for (int p = 0; p < servers; ++p) Serve(p);
-    for (int w = 0; w < workers; ++w) Work(w);
+    for (int w = 0; w < (started < 0 ? workers : started); ++w) Work(w);
   }
   void Serve(int task) {
     ps[static_cast<size_t>(task)] = std::make_unique<Process>(std::vector<std::string>{
@@ -63,12 +66,24 @@ struct Training {
   // The next line of the chief's.
   std::string Next() {
     const std::string line = worker[0]->Line();
-    BOOST_REQUIRE_MESSAGE(line != "", "the chief is silent: " << worker[0]->errors());
+    BOOST_REQUIRE_MESSAGE(line != "",
+                          "the chief is silent: " << worker[0]->errors() << (ps.empty() ? "" : ps[0]->errors()));
     const std::string event = Field(line, "event");
     if (event == "step") losses[Whole(line, "step")].push_back(Field(line, "loss"));
     if (event == "begin") begins.push_back(line);
+    if (event == "joined" || event == "left" || event == "gone")
+      changes.push_back(StrCat(event, " ", Field(line, "worker")));
     if (event == "end") end = line;
     return line;
+  }
+  // Until a worker has come or gone: "joined 2". The chief goes on meanwhile, but not far: it is
+  // read slowly.
+  void UntilChange(const std::string& change) {
+    while (std::find(changes.begin(), changes.end(), change) == changes.end()) {
+      Next();
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    changes.clear();
   }
   // Until the model has had so many updates.
   void Until(int64_t step) {
@@ -81,6 +96,7 @@ struct Training {
     for (int w = 0; w < static_cast<int>(worker.size()); ++w) {
       if (std::find(but.begin(), but.end(), w) != but.end()) continue;
       auto& process = worker[static_cast<size_t>(w)];
+      if (process == nullptr) continue;
       BOOST_TEST(process->Wait() == 0, "worker " << w << ": " << process->errors());
     }
   }
@@ -91,10 +107,11 @@ struct Training {
   std::vector<std::unique_ptr<Process>> ps, worker;
   std::map<int64_t, std::vector<std::string>> losses;  // by step, as they were printed
   std::vector<std::string> begins;                     // of the chief
+  std::vector<std::string> changes;                    // "gone 2", since UntilChange
 };
 
 }  // namespace troupe
 
 #endif  // TROUPE_CLUSTER_MNIST
 
-#endif  // TROUPE_TESTS_NET_TRAINING_H_
+#endif  // TROUPE_TESTS_NET_TRAINING_PROCESSES_H_

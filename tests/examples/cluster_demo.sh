@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # tools/cluster-demo at small size: a run in which a worker, the chief and a parameter server are
-# killed ends with the bits of the one that nobody disturbs. And what it says of wrong options.
+# killed ends with the bits of the one that nobody disturbs, also with encrypted connections. And what
+# it says of wrong options.
 #   cluster_demo.sh SOURCE BUILD
 set -uo pipefail
 export TROUPE_BUILD="$2"
@@ -18,6 +19,31 @@ hash() { sed -n 's/^all ended well: .*hash \([0-9a-f]*\),.*/\1/p' <<<"$1"; }
 [ "$(hash "$undisturbed")" = "$(hash "$killed")" ] || fail "the hashes differ"
 grep -q '^all ended well: .*accuracy.*, 0 restarts$' <<<"$undisturbed" || fail "restarts without a kill"
 grep -q '^all ended well: .*accuracy.*, 3 restarts$' <<<"$killed" || fail "other restarts than the kills"
+# Encrypted, with kills. Meanwhile its parameter server is asked without a certificate, and refuses.
+dir=$(mktemp -d) || fail "no folder"
+trap 'rm -rf "$dir"' EXIT
+if "$2/bin/troupe" cluster certificate "$dir/certificate" 2>"$dir/no_tls"; then
+  demo "$1" --tls --dir "$dir/run" --kill worker:1@8 --kill ps:1@24 >"$dir/encrypted" &
+  encrypted=$! refused=
+  while kill -0 $encrypted 2>/dev/null; do
+    sleep 0.1
+    address=$(sed -n 's/.*value: *"\([^"]*\)".*/\1/p' "$dir/run/cluster.pbtxt" 2>/dev/null | head -n 1)
+    [ -n "$address" ] || continue
+    if answer=$("$2/bin/troupe" status "$address" 2>&1); then
+      wait $encrypted
+      fail "a process without a certificate was answered: $answer"
+    fi
+    if grep -q 'its connections are encrypted (TLS), and this process has no certificate' <<<"$answer"; then refused=1; fi
+  done
+  wait $encrypted || fail "encrypted: $(cat "$dir/encrypted")"
+  cat "$dir/encrypted"
+  [ -n "$refused" ] || fail "nobody was refused; the last answer: ${answer:-none}"
+  [ "$(hash "$undisturbed")" = "$(hash "$(cat "$dir/encrypted")")" ] || fail "the hash of the encrypted run differs"
+  grep -q '^all ended well: .*accuracy.*, 2 restarts$' "$dir/encrypted" || fail "other restarts than the kills, encrypted"
+  for file in ca.crt node.crt node.key; do [ -e "$dir/run/tls/$file" ] || fail "there is no tls/$file"; done
+else
+  grep -q UNIMPLEMENTED "$dir/no_tls" || fail "$(cat "$dir/no_tls")"
+fi
 for wrong in "--mode no" "--steps 0" "--what 1" "--ps"; do
   # shellcheck disable=SC2086
   "$1/tools/cluster-demo" $wrong >/dev/null 2>&1

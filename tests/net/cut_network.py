@@ -245,6 +245,11 @@ def in_time(what, seconds):
         raise Failed("%s: noticed after %.3f s; two heartbeats are %g s" % (what, seconds, 2 * BEAT))
 
 
+def stay_cut():
+    """So long that the silence is not taken for one of a busy host, which would make the others patient (net/membership.h)."""
+    time.sleep(4 * BEAT)
+
+
 def undisturbed(run):
     run.finish()
     if run.losses_so_far():
@@ -264,6 +269,7 @@ def disturbed(run, network, steps):
     silent = int(dead.search(run.logged(PS)).group(1)) / 1000
     in_time("%s, which lost %s" % (PS, OTHER), silent)
     noticed.append(silent)
+    stay_cut()
     network.heal(OTHER)
     run.begun_again(OTHER)
     if any(name == CHIEF for name, _ in run.losses_so_far()):
@@ -276,6 +282,7 @@ def disturbed(run, network, steps):
     others = [at - cut for at, name, said in run.events if name == OTHER and said["event"] == "lost" and at > cut]
     noticed += [first, others[0] if others else run.lost(OTHER, PS, cut)]
     in_time("%s, which lost %s" % (OTHER, PS), noticed[-1])
+    stay_cut()
     network.heal(PS)
     run.begun_again(CHIEF)
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 namespace troupe {
 namespace {
@@ -29,10 +30,23 @@ Membership::Membership(const ServerOptions& options, uint64_t incarnation, uint3
       connect_(options.connect),
       random_(seed),
       next_beat_(now),
-      expected_(now) {
-  for (const auto& [task, address] : options.spec.cluster.tasks()) {
+      expected_(now),
+      interval_(options.heartbeat.interval),
+      dead_after_(options.heartbeat.dead_after),
+      patient_since_(now) {
+  const auto& tasks = options.spec.cluster.tasks();
+  std::map<std::string, size_t> of_host;
+  const auto host = [](const HostPort& a) { return a.IsLoopback() ? std::string("localhost") : a.host; };
+  for (const auto& [task, address] : tasks) ++of_host[host(address)];
+  const auto stretch = [&](const HostPort& address) {
+    const double beats = static_cast<double>(of_host[host(address)]) * static_cast<double>(tasks.size() - 1);
+    return std::max(1.0, beats / kMostBeats / std::chrono::duration<double>(heartbeat_.interval).count());
+  };
+  interval_ = std::chrono::duration_cast<Time::duration>(interval_ * stretch(address_));
+  for (const auto& [task, address] : tasks) {
     if (task == self_) continue;
     Peer p;
+    p.stretch = stretch(address);
     p.task = task;
     p.address = address;
     p.called_by_us = task < self_;
@@ -110,8 +124,8 @@ absl::Status Membership::Check(const Greeting& other) const {
 void Membership::LookAt(int peer, Time now, Actions* actions) {
   Peer& p = at(peer);
   if (p.up()) {
-    if (now - p.heard >= heartbeat_.suspect_after) SetHealth(&p, TaskHealth::kSuspected, now);
-    if (now - p.heard < heartbeat_.dead_after) return;
+    if (now - p.heard >= Stretched(p, heartbeat_.suspect_after)) SetHealth(&p, TaskHealth::kSuspected, now);
+    if (now - p.heard < Stretched(p, dead_after_)) return;
     GoDown(peer, TaskHealth::kDead,
            Unavailable("task ", p.task.ToString(), " is taken for dead: it was silent for ", Ms(now - p.heard), " ms"),
            now, actions);
@@ -143,13 +157,17 @@ void Membership::CallThoseDue(Time now, Actions* actions) {
 
 Membership::Actions Membership::Look(Time now) {
   Actions actions;
-  if (const auto late = now - expected_; late > heartbeat_.interval / 2) {
+  if (const auto late = now - expected_; late > interval_ / 2) {
     for (Peer& p : peers_) {
       if (p.up()) p.heard = std::min(now, p.heard + late);
     }
   }
+  if (dead_after_ > heartbeat_.dead_after && now - patient_since_ >= std::chrono::minutes(1)) {
+    dead_after_ = std::max<Time::duration>(heartbeat_.dead_after, dead_after_ / 2);
+    patient_since_ = now;
+  }
   const bool beats = now >= next_beat_;
-  if (beats) next_beat_ = std::max(next_beat_ + heartbeat_.interval, now + heartbeat_.interval / 2);
+  if (beats) next_beat_ = std::max(next_beat_ + interval_, now + interval_ / 2);
   for (int i = 0; i < size(); ++i) {
     LookAt(i, now, &actions);
     // Who has said goodbye is not alive for the others any more.
@@ -163,8 +181,8 @@ Membership::Actions Membership::Look(Time now) {
 Membership::Time Membership::NextLook() const {
   Time next = next_beat_;
   for (const Peer& p : peers_) {
-    if (p.health == TaskHealth::kAlive) next = std::min(next, p.heard + heartbeat_.suspect_after);
-    if (p.health == TaskHealth::kSuspected) next = std::min(next, p.heard + heartbeat_.dead_after);
+    if (p.health == TaskHealth::kAlive) next = std::min(next, p.heard + Stretched(p, heartbeat_.suspect_after));
+    if (p.health == TaskHealth::kSuspected) next = std::min(next, p.heard + Stretched(p, dead_after_));
     if (p.up()) continue;
     const bool may_call = p.called_by_us && !leaving_ && calling_ < connect_.most_calls;
     if (p.call != Call::kWaiting || may_call) next = std::min(next, p.due);
@@ -228,10 +246,31 @@ Membership::Actions Membership::Welcome(int peer, const Greeting& welcome, uint6
   return actions;
 }
 
+Membership::Time::duration Membership::Stretched(const Peer& p, Time::duration t) const {
+  return p.stretch == 1 ? t : std::chrono::duration_cast<Time::duration>(t * p.stretch);
+}
+
+void Membership::BePatient(const Peer& p, Time now) {
+  const auto silence = std::chrono::duration_cast<Time::duration>((now - p.heard) / p.stretch);
+  const Time::duration most = kMostPatience * heartbeat_.dead_after;
+  const Time::duration needed = std::min(most, silence + silence / 4);
+  if (needed < dead_after_) return;
+  dead_after_ = needed;
+  patient_since_ = now;
+}
+
 Membership::Actions Membership::Beat(int peer, uint64_t incarnation, Time now) {
-  if (peer < 0 || !at(peer).up()) return {{Kind::kWhoAreYou, -1, incarnation}};
+  if (peer < 0 || !at(peer).up()) {
+    // Who was taken for dead has no handle here any more.
+    for (const Peer& p : peers_) {
+      if (p.health != TaskHealth::kDead || p.incarnation != incarnation) continue;
+      if (now - p.heard <= Stretched(p, dead_after_ + dead_after_ / 2)) BePatient(p, now);
+    }
+    return {{Kind::kWhoAreYou, -1, incarnation}};
+  }
   Peer& p = at(peer);
   if (p.incarnation != incarnation) return {};
+  if (p.health == TaskHealth::kSuspected) BePatient(p, now);
   p.heard = now;
   SetHealth(&p, TaskHealth::kAlive, now);
   return {};

@@ -28,9 +28,20 @@
 //   up                   who_are_you                     18 tell task_down; whose turn it is calls at once    down (dead)
 //   any                  (the look came late)            19 the silence was this process's own: everybody
 //                                                           gets as much time more                            as before
+//   suspected, or dead for a short time
+//                        beat                            20 as 12 or 17; such a silence is not death          as 12 or 17
+//
+// How long a silence is death: `dead_after`, or a quarter longer than the longest silence of late that
+// was none: the peer was only suspected, or its next beat came when it had been dead for no longer
+// than half of that time. Otherwise busy hosts, on which all threads come late, take each other for
+// dead, and the work of greeting keeps them busy. When nobody has been late for a minute: half of it.
+// At most kMostPatience times `dead_after`.
 //
 // Beats of incarnations that are over, and answers to calls that are over, are ignored. Beats are
-// sent at each `interval` to all that are up.
+// sent at each `interval` to all that are up. Where that would be more than kMostBeats a second from
+// all tasks of a host together, the interval is longer, and so are all times in which its tasks are
+// suspected and dead: each server knows from the cluster which tasks share a host, and so all use the
+// same. Otherwise many processes on one host have time for nothing else.
 //
 // Thread rule: belongs to its actor.
 //
@@ -45,6 +56,8 @@
 //   15, 16       edges_15_and_16_a_closed_connection_and_a_goodbye_are_told_at_once
 //   17, 18       edges_17_and_18_who_was_taken_for_dead_greets_again
 //   19           edge_19_who_slept_does_not_judge
+//   20           edge_20_silences_that_were_not_death_make_patient
+//   12, 13, 14   many_tasks_of_a_host_beat_less_often
 #ifndef TROUPE_NET_MEMBERSHIP_H_
 #define TROUPE_NET_MEMBERSHIP_H_
 
@@ -84,6 +97,8 @@ class Membership {
   // The timer. Afterwards, and after every other method, NextLook says when it is due again.
   Actions Look(Time now);
   Time NextLook() const;
+  static constexpr int kMostPatience = 10;
+  static constexpr int kMostBeats = 2000;  // a quarter of a processor's time (docs/measurements/cluster.md)
 
   Actions Dialled(int peer, uint64_t call, const absl::Status& status, Time now);
   // -1: the cluster has no such task, or it is this one.
@@ -112,6 +127,7 @@ class Membership {
     ClusterTask task;
     HostPort address;
     bool called_by_us = false;
+    double stretch = 1;  // of its times: see kMostBeats
     TaskHealth health = TaskHealth::kAbsent;
     Call call = Call::kWaiting;
     uint64_t calls = 0;        // the number of the last call
@@ -132,6 +148,9 @@ class Membership {
   absl::Status Check(const Greeting& other) const;
   void LookAt(int peer, Time now, Actions* actions);
   void CallThoseDue(Time now, Actions* actions);
+  // Edge 20: a silence that was not death.
+  void BePatient(const Peer& p, Time now);
+  Time::duration Stretched(const Peer& p, Time::duration t) const;
 
   const ClusterTask self_;
   const HostPort address_;
@@ -142,6 +161,9 @@ class Membership {
   std::mt19937_64 random_;
   std::vector<Peer> peers_;  // in the order of the cluster
   Time next_beat_, expected_;
+  Time::duration interval_;    // of this server's own beats
+  Time::duration dead_after_;  // now; before it is stretched
+  Time patient_since_;
   int calling_ = 0;
   bool leaving_ = false;
 };

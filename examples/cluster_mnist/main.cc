@@ -41,6 +41,8 @@
 //   --threads T         that compute; 0 = one per core
 //   --heartbeat MS      between two heartbeats, as of `troupe serve`
 //   --give_up MS        how long a lost process is waited for
+//   --await_all         the process begins when those of all other tasks are there, not only the
+//                       parameter servers
 //   --trace FILE        of what ran when in this process's steps and on the servers for them, for
 //                       chrome://tracing; `troupe trace` puts those of several workers together
 //   --trace_from N      the first update of it; 10 without it
@@ -124,7 +126,7 @@ struct Flags {
   int64_t steps = 100, batch = 100, seed = 1, save_steps = 100, report_steps = 1, give_up = 600'000;
   train::TracePolicy trace;
   double learning_rate = 0;
-  bool json = false;
+  bool json = false, await_all = false;
 };
 
 // A text in JSON.
@@ -438,7 +440,9 @@ absl::Status Part::Run() {
   lines_.Print("ready",
                {{"pid", StrCat(static_cast<int64_t>(::getpid()))}, {"listens_at", Quoted(server->listens_at())}});
   // The other workers of an all-reduce wait for the chief, and for nobody else.
-  if (!mirrored || flags_.task == 0) TROUPE_RETURN_IF_ERROR(AwaitTasks(*server, mirrored ? workers : servers));
+  const std::vector<ClusterTask> all_others;
+  if (!mirrored || flags_.task == 0)
+    TROUPE_RETURN_IF_ERROR(AwaitTasks(*server, flags_.await_all ? all_others : mirrored ? workers : servers));
   if (told_to_leave) return absl::OkStatus();
   // [train]
   train::TrainingOptions training;
@@ -505,6 +509,7 @@ int main(int argc, char** argv) {
   app.add_option("--give_up", flags.give_up, "milliseconds for which a lost process is waited for")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  app.add_flag("--await_all", flags.await_all, "begin when the processes of all other tasks are there");
   app.add_option("--trace", flags.trace.file, "file of what ran when, for chrome://tracing");
   app.add_option("--trace_from", flags.trace.first, "the first update of it")
       ->check(CLI::NonNegativeNumber)

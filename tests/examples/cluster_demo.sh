@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # tools/cluster-demo at small size: a run in which a worker, the chief and a parameter server are
-# killed ends with the bits of the one that nobody disturbs, and so does one whose workers come and
-# go. And what it says of wrong options.
+# killed ends with the bits of the one that nobody disturbs, also with encrypted connections, and so
+# does one whose workers come and go. And what it says of wrong options.
 #   cluster_demo.sh SOURCE BUILD
 set -uo pipefail
 export TROUPE_BUILD="$2"
@@ -28,6 +28,31 @@ grep -q '^all ended well: .*accuracy.*, 0 restarts$' <<<"$elastic" || fail "rest
 [ "$(hash "$undisturbed")" = "$(hash "$killed")" ] || fail "the hashes differ"
 grep -q '^all ended well: .*accuracy.*, 0 restarts$' <<<"$undisturbed" || fail "restarts without a kill"
 grep -q '^all ended well: .*accuracy.*, 3 restarts$' <<<"$killed" || fail "other restarts than the kills"
+# Encrypted, with kills. Meanwhile its parameter server is asked without a certificate, and refuses.
+dir=$(mktemp -d) || fail "no folder"
+trap 'rm -rf "$dir"' EXIT
+if "$2/bin/troupe" cluster certificate "$dir/certificate" 2>"$dir/no_tls"; then
+  demo "$1" --tls --dir "$dir/run" --kill worker:1@8 --kill ps:1@24 >"$dir/encrypted" &
+  encrypted=$! refused=
+  while kill -0 $encrypted 2>/dev/null; do
+    sleep 0.1
+    address=$(sed -n 's/.*value: *"\([^"]*\)".*/\1/p' "$dir/run/cluster.pbtxt" 2>/dev/null | head -n 1)
+    [ -n "$address" ] || continue
+    if answer=$("$2/bin/troupe" status "$address" 2>&1); then
+      wait $encrypted
+      fail "a process without a certificate was answered: $answer"
+    fi
+    if grep -q 'its connections are encrypted (TLS), and this process has no certificate' <<<"$answer"; then refused=1; fi
+  done
+  wait $encrypted || fail "encrypted: $(cat "$dir/encrypted")"
+  cat "$dir/encrypted"
+  [ -n "$refused" ] || fail "nobody was refused; the last answer: ${answer:-none}"
+  [ "$(hash "$undisturbed")" = "$(hash "$(cat "$dir/encrypted")")" ] || fail "the hash of the encrypted run differs"
+  grep -q '^all ended well: .*accuracy.*, 2 restarts$' "$dir/encrypted" || fail "other restarts than the kills, encrypted"
+  for file in ca.crt node.crt node.key; do [ -e "$dir/run/tls/$file" ] || fail "there is no tls/$file"; done
+else
+  grep -q UNIMPLEMENTED "$dir/no_tls" || fail "$(cat "$dir/no_tls")"
+fi
 # Without parameter servers; the chief and the worker at once, too.
 reduce() { "$1/tools/cluster-demo" --mode allreduce --workers 3 --steps 40 --net small --batch 20 --save_steps 10 "${@:2}" 2>&1; }
 undisturbed=$(reduce "$1") || fail "all-reduce, undisturbed: $undisturbed"

@@ -241,6 +241,77 @@ BOOST_AUTO_TEST_CASE(edge_19_who_slept_does_not_judge) {
   BOOST_TEST(v.Pass(389ms).find("down z") != std::string::npos);  // it is silent from then on
 }
 
+BOOST_AUTO_TEST_CASE(edge_20_silences_that_were_not_death_make_patient) {
+  View v("ps");
+  v.Hello("z", 8);
+  const auto beat = [&](int peer) { return v.Shown(v.members->Beat(peer, 8, v.now)); };
+  // After how long it is dead now.
+  const auto dead_after = [&] {
+    v.Hello("z", 8);
+    const auto begin = v.now;
+    while (v.Health("z").find("dead") != 0 && v.now - begin < 10s) v.Pass(10ms);
+    return (v.now - begin) / 1ms;
+  };
+  // It was only suspected: 380 ms were no death, so death takes 475 ms.
+  BOOST_TEST(v.Pass(380ms) == "");
+  BOOST_TEST(beat(v.Peer("z")) == "");
+  BOOST_TEST(v.Pass(470ms) == "");
+  BOOST_TEST(v.Pass(10ms).find("down z 8") != std::string::npos);
+  // Its next beat comes soon after its death: 710 ms were none.
+  v.Pass(230ms);
+  BOOST_TEST(beat(-1) == "who");
+  BOOST_TEST(dead_after() == 890);
+  // It comes later than that, or it is another one's.
+  v.Pass(601ms);
+  BOOST_TEST(beat(-1) == "who");
+  BOOST_TEST(dead_after() == 890);
+  BOOST_TEST(v.Shown(v.members->Beat(-1, 9, v.now)) == "who");
+  BOOST_TEST(dead_after() == 890);
+  // There is an end to it.
+  for (int i = 0; i < 20; ++i) {
+    v.Hello("z", 8);
+    v.Pass(std::chrono::milliseconds(300));
+    while (v.Health("z").find("dead") != 0) v.Pass(10ms);
+    beat(-1);
+  }
+  BOOST_TEST(dead_after() == 3900);
+  // Half of it after each minute in which nobody was late.
+  for (const int64_t ms : {1950, 980, 490, 390, 390}) {
+    v.Pass(61s);
+    BOOST_TEST(dead_after() == ms);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(many_tasks_of_a_host_beat_less_often) {
+  // 41 tasks of one host, each with 41 others: 1681 beats in a round, 0.84 s between two. One of another host has 200 ms.
+  View v("ps");
+  std::string hosts = "ps=127.0.0.1:1;far=b:1;worker=localhost:2";
+  for (int i = 3; i <= 40; ++i) StrAppend(&hosts, ",localhost:", i);
+  StrAppend(&hosts, ";z=localhost:41");
+  v.options.spec.cluster = ClusterSpec::FromFlags(hosts).value();
+  v.members.emplace(v.options, 100, 1, 7, v.now);
+  v.Hello("z", 8);
+  v.Hello("far", 9);
+  v.Hello("worker", 10);
+  int beats = 0;
+  for (const auto end = v.now + 8405ms; v.now < end;) {
+    v.now = std::max(v.members->NextLook(), v.now);
+    for (const auto& a : v.members->Look(v.now)) beats += a.kind == Kind::kBeat && a.peer == v.Peer("worker");
+    for (const auto& [job, incarnation] : {std::pair("z", 8), std::pair("far", 9), std::pair("worker", 10)})
+      v.members->Beat(v.Peer(job), static_cast<uint64_t>(incarnation), v.now);
+  }
+  BOOST_TEST(beats >= 9);
+  BOOST_TEST(beats <= 11);
+  BOOST_TEST(v.Pass(389ms) == "");
+  BOOST_TEST(v.Pass(2ms).find("down far 9") != std::string::npos);
+  BOOST_TEST(v.Health("z") == "alive");
+  BOOST_TEST(v.Pass(860ms) == "");
+  BOOST_TEST(v.Health("z") == "alive");
+  BOOST_TEST(v.Pass(20ms) == "");
+  BOOST_TEST(v.Health("z") == "suspected");
+  BOOST_TEST(v.Pass(380ms).find("down z 8") != std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(no_more_calls_at_a_time_than_allowed) {
   View v("z");
   v.options.connect.most_calls = 1;

@@ -40,8 +40,8 @@ class actor_system_config;
 namespace TROUPE_EXPORT troupe {
 
 // Each server tells the others at each `interval` that it is alive. One that was silent for longer
-// is suspected, then dead after `dead_after`, or later where silences have turned out to be none
-// (docs/cluster.md). From 10 ms up to a day.
+// is suspected, then dead after `dead_after`. All times are longer for many tasks of one host (2000
+// heartbeats a second), and the last one where silences turned out to be none. 10 ms up to a day.
 struct HeartbeatPolicy {
   std::chrono::milliseconds interval{200};
   std::chrono::milliseconds suspect_after{300};

@@ -283,7 +283,8 @@ BOOST_AUTO_TEST_CASE(edge_20_silences_that_were_not_death_make_patient) {
 }
 
 BOOST_AUTO_TEST_CASE(many_tasks_of_a_host_beat_less_often) {
-  // 41 tasks of one host, each with 41 others: 1681 beats in a round, 0.84 s between two. One of another host has 200 ms.
+  // 41 tasks of one host, each with 41 others: 1681 beats in a round, 0.84 s between two. One of
+  // another host has 200 ms.
   View v("ps");
   std::string hosts = "ps=127.0.0.1:1;far=b:1;worker=localhost:2";
   for (int i = 3; i <= 40; ++i) StrAppend(&hosts, ",localhost:", i);

@@ -57,4 +57,8 @@ def rows(ctx):
                 continue
             makers = {"Troupe": lambda: Program([*networks.pinned(threads), os.path.join(ctx.programs, "models"), model, "--threads", threads], patience=900)}
             makers.update({name: lambda name=name: rival(name, model, threads) for name in scripts})
-            yield row(what, threads, goal, ctx.side_by_side(makers, ctx.rounds(5)))
+            result = ctx.side_by_side(makers, ctx.rounds(5))
+            try:
+                yield row(what, threads, goal, result)
+            except Failed as e:
+                ctx.missing.append("train: %s" % e)

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "troupe/names.h"
 #include "troupe/train/sync_replicas.h"
 
 namespace troupe::train {

@@ -8,6 +8,7 @@
 #include "troupe/train/bucket.h"
 #include "troupe/train/dataset_hook.h"
 #include "troupe/train/coordinator.h"
+#include "troupe/train/epoch_order.h"
 #include "troupe/train/file_writer.h"
 #include "troupe/train/global_step.h"
 #include "troupe/train/gradient_descent.h"
@@ -293,6 +294,21 @@ BOOST_AUTO_TEST_CASE(readers_tables_and_buckets) {
   BOOST_TEST((key.valid() && line.valid() && put.valid() && length.valid()));
   BOOST_TEST(id.shape().DebugString() == "[3]");
   BOOST_TEST(batch[0].shape().DebugString() == "[32,3]");
+}
+
+BOOST_AUTO_TEST_CASE(examples_of_an_epoch) {
+  constexpr int64_t examples = 12, seed = 3, batch = 2, parts = 3;
+  std::vector<int> used(examples, 0);
+  const auto Use = [&](int64_t example) { ++used.at(static_cast<size_t>(example)); };
+  for (int64_t step = 0; step < examples / (batch * parts); ++step) {
+    for (int64_t part = 0; part < parts; ++part) {
+      // [include/troupe/train/epoch_order.h]
+      train::EpochOrder order(examples, seed);
+      for (int64_t i = 0; i < batch; ++i) Use(order.At((step * parts + part) * batch + i));
+      // [/include/troupe/train/epoch_order.h]
+    }
+  }
+  BOOST_TEST(used == std::vector<int>(examples, 1), boost::test_tools::per_element());
 }
 
 }  // namespace

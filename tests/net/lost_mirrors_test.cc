@@ -146,15 +146,21 @@ int64_t BytesSentBy(const Training& t, int worker) {
 
 // Each worker reads its images: 200 of them are 627200 bytes, what is reduced is less than 256 KiB.
 BOOST_AUTO_TEST_CASE(no_image_passes_between_processes) {
-  Training t(0, 2, {"--mode", "allreduce", "--steps", "40", "--batch", "200", "--save_steps", "1000"});
+  // So many steps that they still run when they are asked; then they are killed.
+  const std::vector<std::string> steps{"--steps", "1000000", "--save_steps", "1000000", "--mode", "allreduce"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), steps.begin(), steps.end());
+    return more;
+  };
+  Training t(0, 2, with({"--batch", "200"}));
   t.Until(20);
   for (const int w : {0, 1}) BOOST_TEST(BytesSentBy(t, w) == 0);
-  t.ToTheEnd();
+  for (auto& process : t.worker) t.Kill(process);
   // Of a bigger net, what is reduced is counted.
-  Training big(0, 2, {"--mode", "allreduce", "--net", "e8", "--steps", "6", "--batch", "10", "--save_steps", "1000"});
+  Training big(0, 2, with({"--net", "e8", "--batch", "10"}));
   big.Until(3);
   for (const int w : {0, 1}) BOOST_TEST(BytesSentBy(big, w) > 0);
-  big.ToTheEnd();
+  for (auto& process : big.worker) big.Kill(process);
 }
 
 // A process that comes when all is done ends at once: it sees the last checkpoint.

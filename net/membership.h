@@ -31,17 +31,17 @@
 //   suspected, or dead for a short time
 //                        beat                            20 as 12 or 17; such a silence is not death          as 12 or 17
 //
-// How long a silence is death: `dead_after`, or a quarter longer than the longest silence of late that
-// was none: the peer was only suspected, or its next beat came when it had been dead for no longer
-// than half of that time. Otherwise busy hosts, on which all threads come late, take each other for
-// dead, and the work of greeting keeps them busy. When nobody has been late for a minute: half of it.
-// At most kMostPatience times `dead_after`.
+// How long a silence is death: `dead_after`, or a quarter longer than the longest silence of late
+// that was none: the peer was only suspected, or its next beat came when it had been dead for no
+// longer than half of that time. Otherwise busy hosts, on which all threads come late, take each
+// other for dead, and the work of greeting keeps them busy. When nobody has been late for a minute:
+// half of it. At most kMostPatience times `dead_after`.
 //
 // Beats of incarnations that are over, and answers to calls that are over, are ignored. Beats are
-// sent at each `interval` to all that are up. Where that would be more than kMostBeats a second from
-// all tasks of a host together, the interval is longer, and so are all times in which its tasks are
-// suspected and dead: each server knows from the cluster which tasks share a host, and so all use the
-// same. Otherwise many processes on one host have time for nothing else.
+// sent at each `interval` to all that are up. Where that would be more than kMostBeats a second
+// from all tasks of a host together, the interval is longer, and so are all times in which its
+// tasks are suspected and dead: each server knows from the cluster which tasks share a host, and so
+// all use the same. Otherwise many processes on one host have time for nothing else.
 //
 // Thread rule: belongs to its actor.
 //

@@ -1,5 +1,5 @@
-// A training run over several processes on the loopback interface: servers, if any, and workers that
-// are examples/cluster_mnist.
+// A training run over several processes on the loopback interface: servers, if any, and workers
+// that are examples/cluster_mnist.
 //
 // Thread rule: one thread.
 #ifndef TROUPE_TESTS_NET_TRAINING_PROCESSES_H_

@@ -28,28 +28,29 @@ grep -q '^all ended well: .*accuracy.*, 0 restarts$' <<<"$elastic" || fail "rest
 [ "$(hash "$undisturbed")" = "$(hash "$killed")" ] || fail "the hashes differ"
 grep -q '^all ended well: .*accuracy.*, 0 restarts$' <<<"$undisturbed" || fail "restarts without a kill"
 grep -q '^all ended well: .*accuracy.*, 3 restarts$' <<<"$killed" || fail "other restarts than the kills"
-# Encrypted, with kills. Meanwhile its parameter server is asked without a certificate, and refuses.
+# Encrypted, with kills. And the server of a run that lasts is asked without a certificate: it refuses.
 dir=$(mktemp -d) || fail "no folder"
 trap 'rm -rf "$dir"' EXIT
 if "$2/bin/troupe" cluster certificate "$dir/certificate" 2>"$dir/no_tls"; then
-  demo "$1" --tls --dir "$dir/run" --kill worker:1@8 --kill ps:1@24 >"$dir/encrypted" &
-  encrypted=$! refused=
-  while kill -0 $encrypted 2>/dev/null; do
-    sleep 0.1
-    address=$(sed -n 's/.*value: *"\([^"]*\)".*/\1/p' "$dir/run/cluster.pbtxt" 2>/dev/null | head -n 1)
-    [ -n "$address" ] || continue
-    if answer=$("$2/bin/troupe" status "$address" 2>&1); then
-      wait $encrypted
-      fail "a process without a certificate was answered: $answer"
-    fi
-    if grep -q 'its connections are encrypted (TLS), and this process has no certificate' <<<"$answer"; then refused=1; fi
-  done
-  wait $encrypted || fail "encrypted: $(cat "$dir/encrypted")"
-  cat "$dir/encrypted"
-  [ -n "$refused" ] || fail "nobody was refused; the last answer: ${answer:-none}"
-  [ "$(hash "$undisturbed")" = "$(hash "$(cat "$dir/encrypted")")" ] || fail "the hash of the encrypted run differs"
-  grep -q '^all ended well: .*accuracy.*, 2 restarts$' "$dir/encrypted" || fail "other restarts than the kills, encrypted"
+  encrypted=$(demo "$1" --tls --dir "$dir/run" --kill worker:1@8 --kill ps:1@24) || fail "encrypted: $encrypted"
+  echo "$encrypted"
+  [ "$(hash "$undisturbed")" = "$(hash "$encrypted")" ] || fail "the hash of the encrypted run differs"
+  grep -q '^all ended well: .*accuracy.*, 2 restarts$' <<<"$encrypted" || fail "other restarts than the kills, encrypted"
   for file in ca.crt node.crt node.key; do [ -e "$dir/run/tls/$file" ] || fail "there is no tls/$file"; done
+  # In a process group of its own, which is ended as a whole.
+  setsid "$1/tools/cluster-demo" --workers 1 --steps 1000000 --net small --save_steps 1000000 --tls --dir "$dir/long" >"$dir/long.out" 2>&1 &
+  long=$! answer="" refused=""
+  for _ in $(seq 150); do
+    address=$(sed -n 's/.*value: *"\([^"]*\)".*/\1/p' "$dir/long/cluster.pbtxt" 2>/dev/null | head -n 1)
+    if [ -z "$address" ]; then sleep 0.2; continue; fi
+    if answer=$("$2/bin/troupe" status "$address" 2>&1); then break; fi
+    if grep -q 'its connections are encrypted (TLS), and this process has no certificate' <<<"$answer"; then refused=1 && break; fi
+    sleep 0.2
+  done
+  kill -TERM -- -$long
+  wait $long
+  for _ in $(seq 150); do kill -0 -- -$long 2>/dev/null && sleep 0.2; done
+  [ -n "$refused" ] || fail "a process without a certificate was not refused, but told: ${answer:-nothing}; $(cat "$dir/long.out")"
 else
   grep -q UNIMPLEMENTED "$dir/no_tls" || fail "$(cat "$dir/no_tls")"
 fi

@@ -439,10 +439,11 @@ absl::Status Part::Run() {
   TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::Start(options));
   lines_.Print("ready",
                {{"pid", StrCat(static_cast<int64_t>(::getpid()))}, {"listens_at", Quoted(server->listens_at())}});
-  // The other workers of an all-reduce wait for the chief, and for nobody else.
+  // In an all-reduce nobody waits here: the chief looks for the others unless all is done, and the
+  // others for the chief.
   const std::vector<ClusterTask> all_others;
-  if (!mirrored || flags_.task == 0)
-    TROUPE_RETURN_IF_ERROR(AwaitTasks(*server, flags_.await_all ? all_others : mirrored ? workers : servers));
+  if (!mirrored || flags_.await_all)
+    TROUPE_RETURN_IF_ERROR(AwaitTasks(*server, flags_.await_all ? all_others : servers));
   if (told_to_leave) return absl::OkStatus();
   // [train]
   train::TrainingOptions training;

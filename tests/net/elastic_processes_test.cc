@@ -14,7 +14,7 @@
 namespace troupe {
 namespace {
 
-constexpr int64_t kSteps = 300;
+constexpr int64_t kSteps = 600;
 
 std::vector<std::string> Options(int parts) {
   return {"--mode", "sync", "--steps", StrCat(kSteps), "--batch", "10", "--save_steps", "50", "--parts", StrCat(parts)};

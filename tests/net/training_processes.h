@@ -81,7 +81,7 @@ struct Training {
   void UntilChange(const std::string& change) {
     while (std::find(changes.begin(), changes.end(), change) == changes.end()) {
       Next();
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }
     changes.clear();
   }

@@ -15,38 +15,6 @@ namespace {
 
 constexpr int kReplicas = 3;
 
-// Fails once in the middle of an update: after one variable of one replica has been updated.
-std::atomic<int> failing_mirrors{0};
-TROUPE_OP("MirrorMayFail")
-    .Input("x: float")
-    .Output("y: float")
-    .Stateful()
-    .Shape(shape_fn::Unchanged)
-    .NotDifferentiable("a test's op")
-    .Doc("Fails as a test wants it to.");
-absl::Status MayFail(KernelContext& ctx) {
-  if (failing_mirrors > 0 && failing_mirrors-- == 1) return Unavailable("a test's failure");
-  ctx.set_output(0, ctx.TakeInput(0));
-  return absl::OkStatus();
-}
-TROUPE_KERNEL("MirrorMayFail").Device("CPU").Function<MayFail>();
-
-// Adam, whose second variable is updated after the first, and may fail.
-class Fragile : public Adam {
- public:
-  Fragile() : Adam(0.1) {}
-
- protected:
-  Operation Apply(const Scope& scope, const Output& grad, const Variable& var) override {
-    if (!before_.valid()) return before_ = Adam::Apply(scope, grad, var);
-    const Scope after = scope.WithControlDependencies(before_);
-    return Adam::Apply(after, EmitOp(after, "MirrorMayFail", {grad}).output(0), var);
-  }
-
- private:
-  Operation before_;
-};
-
 std::shared_ptr<Runtime> Workers() {
   RuntimeOptions options;
   options.threads = 2;
@@ -79,7 +47,7 @@ struct Mirrors {
       return ops::Mean(on, ops::Square(on, ops::Sub(on, y, target)), Tensor::Vector<int32_t>({0, 1}));
     };
     const auto optimizer = [&](const Scope&) -> std::unique_ptr<Optimizer> {
-      if (fragile) return std::make_unique<Fragile>();
+      if (fragile) return std::make_unique<Brittle>();
       return std::make_unique<Adam>(0.1);
     };
     replicas.emplace(chief, tower, optimizer, step, OnTasks({0, 1, 2}));
@@ -275,7 +243,7 @@ BOOST_AUTO_TEST_CASE(an_update_that_breaks_off_is_taken_back_at_all_replicas) {
     run.before_step = [&](int64_t step) {
       if (step == at) {
         at = -1;
-        failing_mirrors = 2;
+        failing_updates = 2;
       } else if (at == -1 && lost >= 0) {
         run.Lose(lost);
         at = -2;
@@ -283,7 +251,7 @@ BOOST_AUTO_TEST_CASE(an_update_that_breaks_off_is_taken_back_at_all_replicas) {
       return absl::OkStatus();
     };
     const auto report = run.Chief();
-    failing_mirrors = 0;
+    failing_updates = 0;
     REQUIRE_OK(report.status());
     CheckEqual(run);
     BOOST_TEST(!run.lost.empty());

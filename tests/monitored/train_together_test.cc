@@ -11,12 +11,13 @@
 #include "troupe/train/gradient_descent.h"
 
 namespace troupe {
+
+std::atomic<int> failing_updates{0};
+
 namespace {
 
 using namespace std::chrono_literals;
 
-// Fails once in the middle of an update: after `w` has been updated.
-std::atomic<int> failing_updates{0};
 TROUPE_OP("TogetherMayFail")
     .Input("x: float")
     .Output("y: float")

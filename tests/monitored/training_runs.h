@@ -5,6 +5,7 @@
 #ifndef TROUPE_TESTS_MONITORED_TRAINING_RUNS_H_
 #define TROUPE_TESTS_MONITORED_TRAINING_RUNS_H_
 
+#include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <future>
 #include <map>
@@ -59,6 +60,10 @@ inline Tensor Ids(int64_t step, int64_t first, int64_t rows) {
   for (int64_t r = 0; r < rows; ++r) t.data<int32_t>()[r] = static_cast<int32_t>((step * 5 + (first + r) * 3) % 6);
   return t;
 }
+
+// The update with this number from now on fails in its middle, at the op TogetherMayFail; 0: none
+// (train_together_test.cc).
+extern std::atomic<int> failing_updates;
 
 // Adam, whose second variable is updated after the first, and may fail.
 class Brittle : public Adam {

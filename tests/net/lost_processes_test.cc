@@ -16,28 +16,8 @@ namespace {
 
 const std::vector<std::string> kSync{"--mode", "sync", "--steps", "60", "--batch", "10", "--save_steps", "10"};
 
-// What 60 steps with nobody lost come to.
-struct Expected {
-  Expected() {
-    Training t(2, 2, kSync);
-    t.ToTheEnd();
-    hash = Field(t.end, "hash");
-    losses = t.losses;
-    BOOST_TEST(hash.size() == 16u);
-    BOOST_TEST(losses.size() == 60u);
-    BOOST_TEST(Field(t.end, "recoveries") == "0");
-  }
-  void Check(const Training& t) const {
-    BOOST_TEST(Field(t.end, "hash") == hash);
-    for (const auto& [step, told] : t.losses) {
-      for (const std::string& loss : told) BOOST_TEST(loss == losses.at(step)[0], "step " << step);
-    }
-  }
-  std::string hash;
-  std::map<int64_t, std::vector<std::string>> losses;
-};
-const Expected& Undisturbed() {
-  static const Expected expected;
+const UndisturbedRun& Undisturbed() {
+  static const UndisturbedRun expected(2, 2, kSync, 60);
   return expected;
 }
 

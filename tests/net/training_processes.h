@@ -110,6 +110,27 @@ struct Training {
   std::vector<std::string> changes;                    // "gone 2", since UntilChange
 };
 
+// What so many steps with nobody lost come to.
+struct UndisturbedRun {
+  UndisturbedRun(int servers, int workers, const std::vector<std::string>& options, size_t steps) {
+    Training t(servers, workers, options);
+    t.ToTheEnd();
+    hash = Field(t.end, "hash");
+    losses = t.losses;
+    BOOST_TEST(hash.size() == 16u);
+    BOOST_TEST(losses.size() == steps);
+    BOOST_TEST(Field(t.end, "recoveries") == "0");
+  }
+  void Check(const Training& t) const {
+    BOOST_TEST(Field(t.end, "hash") == hash);
+    for (const auto& [step, told] : t.losses) {
+      for (const std::string& loss : told) BOOST_TEST(loss == losses.at(step)[0], "step " << step);
+    }
+  }
+  std::string hash;
+  std::map<int64_t, std::vector<std::string>> losses;
+};
+
 }  // namespace troupe
 
 #endif  // TROUPE_CLUSTER_MNIST

@@ -21,6 +21,17 @@ absl::StatusOr<std::vector<bool>> Marked(Session& session, const ServerState& st
   return marked;
 }
 
+// The steps of live replicas, by the server that they are of.
+absl::StatusOr<std::vector<int64_t>> Replicas(Session& session, const ServerState& state) {
+  Names names;
+  for (const ServerState::Server& s : state.servers()) names.push_back(s.replica.name());
+  std::vector<Tensor> out;
+  TROUPE_RETURN_IF_ERROR(session.Run({}, names, {}, &out));
+  std::vector<int64_t> steps;
+  for (const Tensor& t : out) steps.push_back(NumberIn(t));
+  return steps;
+}
+
 SaverOptions OptionsOf(const CheckpointPolicy& policy) {
   SaverOptions options;
   options.max_to_keep = policy.max_to_keep;
@@ -77,6 +88,9 @@ absl::StatusOr<ServerRecovery::Found> ServerRecovery::Ask(Session& session) cons
   Found found;
   TROUPE_ASSIGN_OR_RETURN(found.whole, Marked(session, state_));
   found.marks.resize(found.whole.size(), -1);
+  if (state_.live_replicas()) {
+    TROUPE_ASSIGN_OR_RETURN(found.replicas, Replicas(session, state_));
+  }
   Names names;
   for (size_t i = 0; i < found.whole.size(); ++i) {
     if (found.whole[i]) names.push_back(state_.servers()[i].mark.name());
@@ -118,8 +132,19 @@ absl::StatusOr<bool> ServerRecovery::Settle(Session& session, const Found& found
     }
   }
   TROUPE_RETURN_IF_ERROR(RunAll(session, undo));
+  const auto other = [&](int64_t replica) { return replica != found.step; };
+  if (std::any_of(found.replicas.begin(), found.replicas.end(), other)) TROUPE_RETURN_IF_ERROR(Replicate(session));
   TROUPE_RETURN_IF_ERROR(RunAll(session, keep));
   return true;
+}
+
+// Before anything is kept: what is there then, all servers can be brought to.
+absl::Status ServerRecovery::Replicate(Session& session) const {
+  std::vector<Operation> replicate;
+  for (const ServerState::Server& s : state_.servers()) {
+    if (state_.live_replicas()) replicate.push_back(s.replicate);
+  }
+  return RunAll(session, replicate);
 }
 
 // "" when there is none.
@@ -187,7 +212,47 @@ absl::StatusOr<bool> ServerRecovery::Fill(Session& session, const Found& found, 
   return true;
 }
 
+// Servers are lost whose replicas are of one step: they are given these, and the others are brought
+// to that step. False when a replica is missing, or they are of several steps, as when servers and
+// those that held their replicas were lost together.
+absl::StatusOr<bool> ServerRecovery::FillFromReplicas(Session& session, const Found& found, Begun* begun) const {
+  int64_t step = -1;
+  std::vector<Operation> fill, undo, keep;
+  const size_t n = found.whole.size();
+  for (size_t i = 0; i < n; ++i) {
+    if (found.whole[i]) continue;
+    const int64_t its = found.replicas[i];
+    if (its < 0 || (step >= 0 && its != step)) return false;
+    step = its;
+    fill.push_back(state_.servers()[i].fill);
+    keep.push_back(state_.servers()[i].keep);
+  }
+  // Done, an update is in the global step before it is in any replica.
+  if (found.whole[0] && step != found.step && step != found.step - 1) return false;
+  for (size_t i = 0; i < n; ++i) {
+    if (!found.whole[i]) continue;
+    if (found.marks[i] == step) {
+      undo.push_back(state_.servers()[i].undo);
+    } else if (found.marks[i] == step - 1) {
+      keep.push_back(state_.servers()[i].keep);
+    } else {
+      return false;
+    }
+  }
+  // Servers that are lost have no mark before all is done, so another chief would do the same.
+  const Feeds at{{state_.fed_step().name(), Tensor::Scalar(step)}};
+  TROUPE_RETURN_IF_ERROR(RunAll(session, undo));
+  TROUPE_RETURN_IF_ERROR(session.Run(at, {}, fill, nullptr));
+  TROUPE_RETURN_IF_ERROR(session.Run(at, {}, {state_.set_step()}, nullptr));
+  TROUPE_RETURN_IF_ERROR(Replicate(session));
+  TROUPE_RETURN_IF_ERROR(RunAll(session, keep));
+  begun->step = step;
+  begun->filled = static_cast<int>(fill.size());
+  return true;
+}
+
 absl::Status ServerRecovery::KeepAll(Session& session) const {
+  TROUPE_RETURN_IF_ERROR(Replicate(session));
   std::vector<Operation> keep;
   for (const ServerState::Server& s : state_.servers()) keep.push_back(s.keep);
   return RunAll(session, keep);
@@ -226,6 +291,12 @@ absl::StatusOr<ServerRecovery::Begun> ServerRecovery::Begin(Session& session, in
   if (found.all) {
     TROUPE_ASSIGN_OR_RETURN(const bool settled, Settle(session, found));
     if (settled) return begun;
+  }
+  if (state_.live_replicas() && !found.all) {
+    TROUPE_ASSIGN_OR_RETURN(const bool filled, FillFromReplicas(session, found, &begun));
+    // An update that is taken back though it was done had not been told of.
+    begun.lost_updates = std::max<int64_t>(0, seen - begun.step);
+    if (filled) return begun;
   }
   for (const int64_t mark : found.marks) seen = std::max(seen, mark);
   seen = std::max(seen, found.step);

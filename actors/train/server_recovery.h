@@ -40,7 +40,7 @@ class ServerRecovery {
     TrainingEvent::From from = TrainingEvent::kStart;
     int64_t lost_updates = 0;
     std::string checkpoint;  // that was restored; of a start: that was written, before any update
-    int filled = 0;          // servers, the first aside, that were given what another one has
+    int filled = 0;          // servers that were given what another one has; of mirrors, the first aside
   };
   // All servers have their variables when it returns. `seen`: the most updates that this process
   // knows of. The session must be new: where variables get their first values, its random streams
@@ -59,16 +59,19 @@ class ServerRecovery {
 
  private:
   struct Found {
-    std::vector<bool> whole;     // by server
-    std::vector<int64_t> marks;  // of those that are whole
-    int64_t reached = -1;        // of mirrors: the greatest step that one which is whole has reached
-    int64_t step = 0;            // the global step, when its server is whole
+    std::vector<bool> whole;        // by server
+    std::vector<int64_t> marks;     // of those that are whole
+    std::vector<int64_t> replicas;  // live ones, by server: their steps; -1: it has none
+    int64_t reached = -1;           // of mirrors: the greatest step that one which is whole has reached
+    int64_t step = 0;               // the global step, when its server is whole
     bool all = false;
   };
   absl::StatusOr<Found> Ask(Session& session) const;
   absl::StatusOr<bool> Settle(Session& session, const Found& found) const;
   absl::StatusOr<std::string> NewestPath() const;
   absl::StatusOr<bool> Fill(Session& session, const Found& found, Begun* begun) const;
+  absl::StatusOr<bool> FillFromReplicas(Session& session, const Found& found, Begun* begun) const;
+  absl::Status Replicate(Session& session) const;
   absl::Status Restore(Session& session, const Found& found, const std::string& checkpoint) const;
   absl::StatusOr<std::string> Start(Session& session);
   absl::Status KeepAll(Session& session) const;

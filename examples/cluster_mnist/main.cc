@@ -28,6 +28,8 @@
 //   --parts P           sync: a step has so many gradients, of --batch images each, which are computed
 //                       by whoever is there: workers may be started at any time, and leave, in order
 //                       by SIGTERM. 0 = one of each worker, all of which must be there
+//   --live_replicas     sync, backup: each parameter server has a replica of its variables at the
+//                       next one, from where they come back when it is lost; needs two of them
 //   --steps N           the run ends when the model has had so many updates
 //   --batch B           images of a worker, or part, in a step
 //   --seed S            of all that is drawn; at least 1
@@ -47,56 +49,22 @@
 //                       chrome://tracing; `troupe trace` puts those of several workers together
 //   --trace_from N      the first update of it; 10 without it
 //   --trace_steps K     so many updates; 5 without it
-//   --json              output is one JSON object a line, as follows; else the same as text
+//   --json              output is one JSON object a line; else the same as text (report.h)
 //
 // A process that is started again with the same arguments goes on by itself, whichever it is. Exit
 // status: 0 when step N was reached, 1 for a failure (told on stderr), 2 for a wrong command line.
 // The chief waits for the other workers at the end, so the parameter servers may be stopped when it
 // has ended.
 //
-// Output. Each object has "event" and "task", the number of the worker:
-//   {"event": "ready", "task": 0, "pid": 71, "listens_at": "127.0.0.1:2223"}
-//       once, when the process listens
-//   {"event": "begin", "task": 0, "step": 40, "from": "servers"}
-//       training begins, or goes on after a loss, at this step. "from", of the chief: "start" with
-//       new variables; "servers" with what the parameter servers, or workers that were left, have;
-//       "checkpoint" with what was restored. Then there are "restored_to": 40 and "lost_updates": how many updates that the
-//       servers had are to be done again (sync, backup), or are lost (async)
-//   {"event": "step", "task": 0, "step": 41, "loss": 0.61, "images_per_s": 5120.0}
-//       the model has had 41 updates. All modes but async: of the chief alone; loss is the mean of the
-//       workers that were taken, before the update, and images are those of all of them. async: of
-//       each worker, its own. After a restore a step may come again; in sync mode with equal loss
-//   {"event": "joined", "task": 0, "step": 30, "worker": 2}
-//       --parts, of the chief: a worker has come; "left": it has left in order; "gone": it is not
-//       there any more, and others compute its part
-//   {"event": "saved", "task": 0, "step": 50, "path": "RUN/model.ckpt-50"}
-//       of the chief
-//   {"event": "lost", "task": 0, "why": "UNAVAILABLE: ..."}
-//       a step has failed, and the process waits to go on; "begin" follows
-//   {"event": "end", "task": 0, "step": 100, "loss": 0.21, "accuracy": 0.93,
-//    "hash": "0123456789abcdef", "recoveries": 1, "restarts": 1, "lost_updates": 0, "dropped": 0,
-//    "images_per_s": 5120.0}
-//       last. Of workers that are no chief, without loss, accuracy, hash, restarts, lost_updates and
-//       dropped, and in sync and backup without images_per_s. accuracy: of the test images; hash: of
-//       the bits of all variables; recoveries: how often this process began again ("lost");
-//       restarts: how often workers came anew to the chief; lost_updates: the sum of those of
-//       "begin"; dropped: gradients that were too late, or came twice. Of a worker that left before
-//       the end also "left": true
-//   {"event": "save_failed", "task": 0, "why": "RESOURCE_EXHAUSTED: ..."}
-//       a checkpoint could not be written; training goes on
-//   {"event": "traced", "task": 0, "path": "trace.json"}
-//       what --trace asked for is written; or "trace_failed", with "why"
+// What it prints, line by line: report.h.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cmath>
 #include <csignal>
-#include <cstdio>
 #include <fstream>
 #include <optional>
 #include <sstream>
-#include <unistd.h>
 
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
@@ -104,6 +72,7 @@
 #include "examples/common/training.h"
 #include "examples/mnist/data.h"
 #include "net.h"
+#include "report.h"
 #include "troupe/server.h"
 #include "troupe/train/async_replicas.h"
 #include "troupe/train/global_step.h"
@@ -126,47 +95,7 @@ struct Flags {
   int64_t steps = 100, batch = 100, seed = 1, save_steps = 100, report_steps = 1, give_up = 600'000;
   train::TracePolicy trace;
   double learning_rate = 0;
-  bool json = false, await_all = false;
-};
-
-// A text in JSON.
-std::string Quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    char code[8];
-    if (c == '"' || c == '\\') {
-      (out += '\\') += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      std::snprintf(code, sizeof(code), "\\u%04x", c);
-      out += code;
-    } else {
-      out += c;
-    }
-  }
-  return out + '"';
-}
-// Nine digits tell one float32 from the next; JSON knows no others than finite numbers.
-std::string Number(double v) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.9g", v);
-  return std::isfinite(v) ? text : "null";
-}
-
-// Lines of output: objects, or the same as text.
-class Lines {
- public:
-  explicit Lines(const Flags& flags) : json_(flags.json), task_(flags.task) {}
-  using Fields = std::vector<std::pair<std::string, std::string>>;  // values as in JSON
-  void Print(const std::string& event, const Fields& fields) const {
-    std::string line = json_ ? StrCat("{\"event\": ", Quoted(event), ", \"task\": ", task_) : StrCat(task_, " ", event);
-    for (const auto& [name, value] : fields) StrAppend(&line, json_ ? ", \"" : "  ", name, json_ ? "\": " : " ", value);
-    std::printf("%s%s\n", line.c_str(), json_ ? "}" : "");
-    std::fflush(stdout);
-  }
-
- private:
-  const bool json_;
-  const int task_;
+  bool json = false, await_all = false, live_replicas = false;
 };
 
 absl::StatusOr<ClusterSpec> ReadCluster(const std::string& text) {
@@ -212,7 +141,13 @@ bool IsThere(const Server& server, const ClusterTask& task) {
 // This process's part in the training.
 class Part {
  public:
-  explicit Part(const Flags& flags) : flags_(flags), lines_(flags) {}
+  explicit Part(const Flags& flags)
+      : flags_(flags),
+        report_({.json = flags.json,
+                 .task = flags.task,
+                 .steps = flags.steps,
+                 .report_steps = flags.report_steps,
+                 .batch = flags.batch}) {}
   absl::Status Run();
 
  private:
@@ -221,13 +156,11 @@ class Part {
   absl::StatusOr<train::TrainingReport> Train(const train::TrainingOptions& training);
   absl::StatusOr<Feeds> FeedsOf(int64_t step, int part);
   absl::StatusOr<Feeds> RateOf(int64_t step) const;
-  void Tell(const train::TrainingEvent& event);
   absl::Status AtEnd(Session& session);
   absl::Status AwaitTasks(const Server& server, const std::vector<ClusterTask>& tasks) const;
-  void PrintEnd(const train::TrainingReport& report) const;
 
   const Flags& flags_;
-  const Lines lines_;
+  cluster_mnist::Report report_;
   std::shared_ptr<const mnist::Digits> digits_;
   Scope root_ = Scope::NewRootScope();
   Net net_;
@@ -238,11 +171,6 @@ class Part {
   std::optional<train::MirroredTraining> mirrored_;
   std::optional<cluster_mnist::Share> share_;
   std::vector<Variable> variables_;
-  // Of the steps that were told of.
-  double loss_ = NAN, accuracy_ = NAN, seconds_ = 0;
-  int64_t gradients_ = 0, reported_ = 0;
-  uint64_t hash_ = 0;
-  Clock::time_point last_;
 };
 
 // [graph]
@@ -260,9 +188,12 @@ absl::Status Part::Build(int servers, int workers) {
                    train::AsyncReplicasOptions{.workers = workers, .worker = flags_.task});
   } else {
     const int take = flags_.mode == "sync" ? 0 : flags_.take > 0 ? flags_.take : std::max(1, workers - 1);
-    sync_.emplace(
-        on, *adam_, grads, net_.loss, step,
-        train::SyncReplicasOptions{.workers = workers, .worker = flags_.task, .take = take, .parts = flags_.parts});
+    sync_.emplace(on, *adam_, grads, net_.loss, step,
+                  train::SyncReplicasOptions{.workers = workers,
+                                             .worker = flags_.task,
+                                             .take = take,
+                                             .parts = flags_.parts,
+                                             .live_replicas = flags_.live_replicas});
   }
   variables_ = VariablesIn(root_, kGlobalVariables);
   return root_.status();
@@ -314,47 +245,6 @@ absl::StatusOr<Feeds> Part::RateOf(int64_t step) const {
   return Feeds{{rate_.name(), Tensor::Scalar(static_cast<float>(net_.LearningRate(step)))}};
 }
 
-void Part::Tell(const train::TrainingEvent& event) {
-  using train::TrainingEvent;
-  const std::string step = StrCat(event.step);
-  const auto now = Clock::now();
-  if (event.kind == TrainingEvent::kBegin) {
-    last_ = now;
-    Lines::Fields fields{{"step", step}};
-    if (flags_.task == 0) {
-      const char* const from[] = {"\"start\"", "\"servers\"", "\"checkpoint\""};
-      fields.emplace_back("from", from[event.from]);
-      if (event.from == TrainingEvent::kCheckpoint) fields.emplace_back("restored_to", step);
-      if (event.from != TrainingEvent::kServers) fields.emplace_back("lost_updates", StrCat(event.lost_updates));
-    }
-    lines_.Print("begin", fields);
-  } else if (event.kind == TrainingEvent::kStep) {
-    loss_ = event.loss;
-    const double seconds = std::chrono::duration<double>(now - last_).count();
-    last_ = now;
-    seconds_ += seconds;
-    gradients_ += event.gradients;
-    if (event.step / flags_.report_steps == reported_ && event.step < flags_.steps) return;
-    reported_ = event.step / flags_.report_steps;
-    const double rate = seconds > 0 ? static_cast<double>(flags_.batch * event.gradients) / seconds : 0;
-    lines_.Print("step", {{"step", step}, {"loss", Number(event.loss)}, {"images_per_s", Number(rate)}});
-  } else if (event.kind == TrainingEvent::kSaved) {
-    lines_.Print("saved", {{"step", step}, {"path", Quoted(event.path)}});
-  } else if (event.kind >= TrainingEvent::kJoined) {
-    const char* const what = event.kind == TrainingEvent::kJoined ? "joined"
-                             : event.kind == TrainingEvent::kLeft ? "left"
-                                                                  : "gone";
-    lines_.Print(what, {{"step", step}, {"worker", StrCat(event.worker)}});
-  } else if (event.kind == TrainingEvent::kTraced) {
-    lines_.Print("traced", {{"path", Quoted(event.path)}});
-  } else {
-    const char* const what = event.kind == TrainingEvent::kLost         ? "lost"
-                             : event.kind == TrainingEvent::kSaveFailed ? "save_failed"
-                                                                        : "trace_failed";
-    lines_.Print(what, {{"why", Quoted(event.why.ToString())}});
-  }
-}
-
 // Accuracy on the test images, and the hash of all variables (FNV-1a).
 absl::Status Part::AtEnd(Session& session) {
   constexpr int64_t kPiece = 500;
@@ -370,14 +260,14 @@ absl::Status Part::AtEnd(Session& session) {
                                        {net_.accuracy}, {}, &out));
     right += static_cast<double>(out[0].scalar<float>()) * static_cast<double>(end - at);
   }
-  accuracy_ = right / static_cast<double>(n);
   std::vector<Tensor> values;
   TROUPE_RETURN_IF_ERROR(session.Run({}, variables_, {}, &values));
-  hash_ = 0xcbf29ce484222325;
+  uint64_t hash = 0xcbf29ce484222325;
   for (const Tensor& t : values) {
     const auto* const bytes = static_cast<const unsigned char*>(t.raw());
-    for (size_t i = 0; i < t.bytes(); ++i) hash_ = (hash_ ^ bytes[i]) * 0x100000001b3;
+    for (size_t i = 0; i < t.bytes(); ++i) hash = (hash ^ bytes[i]) * 0x100000001b3;
   }
+  report_.SetResult(right / static_cast<double>(n), hash);
   return absl::OkStatus();
 }
 
@@ -390,25 +280,6 @@ absl::Status Part::AwaitTasks(const Server& server, const std::vector<ClusterTas
     if (!absl::IsDeadlineExceeded(there) || Clock::now() >= end) return there;
     if (told_to_leave) return absl::OkStatus();
   }
-}
-
-void Part::PrintEnd(const train::TrainingReport& report) const {
-  Lines::Fields fields{{"step", StrCat(report.step)}};
-  if (flags_.task == 0) {
-    char hash[17];
-    std::snprintf(hash, sizeof(hash), "%016llx", static_cast<unsigned long long>(hash_));
-    fields.insert(fields.end(), {{"loss", Number(loss_)}, {"accuracy", Number(accuracy_)}, {"hash", Quoted(hash)}});
-  }
-  if (report.left) fields.emplace_back("left", "true");
-  fields.emplace_back("recoveries", StrCat(report.recoveries));
-  if (flags_.task == 0) {
-    fields.insert(fields.end(), {{"restarts", StrCat(report.restarts)},
-                                 {"lost_updates", StrCat(report.lost_updates)},
-                                 {"dropped", StrCat(report.dropped)}});
-  }
-  const double images = static_cast<double>(gradients_ * flags_.batch);
-  if (seconds_ > 0) fields.emplace_back("images_per_s", Number(images / seconds_));
-  lines_.Print("end", fields);
 }
 
 absl::StatusOr<train::TrainingReport> Part::Train(const train::TrainingOptions& training) {
@@ -432,13 +303,14 @@ absl::Status Part::Run() {
   }
   TROUPE_ASSIGN_OR_RETURN(digits_, cluster_mnist::DigitsOf(flags_.data, flags_.digits));
   if (flags_.parts > 0 && flags_.mode != "sync") return InvalidArgument("--parts are of --mode sync");
+  if (flags_.live_replicas && flags_.mode != "sync" && flags_.mode != "backup")
+    return InvalidArgument("--live_replicas are of --mode sync and backup");
   // The numbers of those that there may be can have gaps.
   const int count = flags_.parts > 0 && !workers.empty() ? workers.back().index + 1 : static_cast<int>(workers.size());
   share_.emplace(&digits_->train, flags_.batch, flags_.parts > 0 ? flags_.parts : count, flags_.seed);
   TROUPE_RETURN_IF_ERROR(mirrored ? BuildMirrored(count) : Build(static_cast<int>(servers.size()), count));
   TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::Start(options));
-  lines_.Print("ready",
-               {{"pid", StrCat(static_cast<int64_t>(::getpid()))}, {"listens_at", Quoted(server->listens_at())}});
+  report_.Ready(server->listens_at());
   // In an all-reduce nobody waits here: the chief looks for the others unless all is done, and the
   // others for the chief.
   const std::vector<ClusterTask> all_others;
@@ -457,12 +329,12 @@ absl::Status Part::Run() {
   training.is_there = [&](int worker) { return IsThere(*server, {"worker", worker}); };
   training.leaves = [] { return told_to_leave.load(); };
   training.update_feeds = [this](int64_t step) { return RateOf(step); };
-  training.on_event = [this](const train::TrainingEvent& event) { Tell(event); };
+  training.on_event = [this](const train::TrainingEvent& event) { report_.Tell(event); };
   training.at_end = [this](Session& session) { return AtEnd(session); };
   const absl::StatusOr<train::TrainingReport> report = Train(training);
   // [/train]
   TROUPE_RETURN_IF_ERROR(report.status());
-  PrintEnd(*report);
+  report_.End(*report);
   // The others may have gone already: that they do not answer is no failure.
   server->Stop(milliseconds(2000)).IgnoreError();
   return absl::OkStatus();
@@ -488,6 +360,7 @@ int main(int argc, char** argv) {
       ->check(CLI::NonNegativeNumber);
   app.add_option("--parts", flags.parts, "sync: gradients of a step, of whoever is there; 0 = one of each worker")
       ->check(CLI::Range(0, train::SyncReplicasOptions::kMostParts));
+  app.add_flag("--live_replicas", flags.live_replicas, "sync, backup: each server has a replica at the next one");
   app.add_option("--steps", flags.steps, "updates")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--batch", flags.batch, "images of a worker, or part, in a step")
       ->check(CLI::Range(1, 100000))

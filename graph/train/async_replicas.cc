@@ -11,7 +11,7 @@ AsyncReplicas::AsyncReplicas(const ScopeAt& at, Optimizer& optimizer, const std:
   const Scope s = at.Sub("async");
   const Operation applied = optimizer.ApplyGradients(s, grads, global_step);
   if (!s.ok()) return;
-  state_ = ServerState(s, global_step, /*undo=*/false);
+  state_ = ServerState(s, global_step, {.undo = false});
   if (!s.ok()) return;
   const Scope after = s.WithControlDependencies(applied);
   std::vector<Operation> done{applied};

@@ -27,7 +27,7 @@ MirroredTraining::MirroredTraining(const ScopeAt& at, const InGraphReplicas& rep
   const auto& variables = replicas.variables();
   const int n = replicas.replicas();
   for (size_t r = 1; r < variables.size(); ++r) mirrors.insert(mirrors.end(), variables[r].begin(), variables[r].end());
-  state_ = ServerState(s, global_step, /*undo=*/true, mirrors);
+  state_ = ServerState(s, global_step, {.more = mirrors});
   if (!s.ok()) return;
   update_ = state_.KeepAfter(s, replicas.update());
   for (int r = 0; r < n; ++r) fills_.push_back(replicas.Copy(s, (r + n - 1) % n, r));

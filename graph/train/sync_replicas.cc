@@ -279,7 +279,7 @@ void SyncReplicas::BuildChief(const Scope& s, Optimizer& optimizer, const std::v
   const Operation applied = optimizer.ApplyGradients(chief, means, global_step_);
   if (!s.ok()) return;
   // Now that the optimizer's slots are there.
-  state_ = ServerState(chief, global_step_, /*undo=*/true);
+  state_ = ServerState(chief, global_step_, {.live_replicas = options_.live_replicas});
   if (!s.ok()) return;
   update_ = state_.KeepAfter(chief, applied);
   const auto hand = [&](const Scope& at) {

@@ -1,9 +1,11 @@
-// _PutNumbered, _TakeNumbered: values that one step leaves on a device for another one, which must
-// know by which number they were left.
+// _PutNumbered, _TakeNumbered, _ReadNumbered, _NumberThere: values that one step leaves on a device
+// for another one, which must know by which number they were left.
 //
-// A place holds the values that came last, whoever left them; a take with another number fails. So
-// a step that was given up, but goes on somewhere, can spoil what others have left, and is never
-// taken for one of them. Elastic training leaves its gradients so (troupe/train/sync_replicas.h).
+// A place holds the values that came last, whoever left them, all of them at once; a take or read
+// with another number fails. So a step that was given up, but goes on somewhere, can spoil what
+// others have left, and is never taken for one of them. Elastic training leaves its gradients so
+// (troupe/train/sync_replicas.h), and parameter servers leave replicas of their variables
+// (troupe/train/server_state.h).
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -29,26 +31,44 @@ TROUPE_OP("_PutNumbered")
         "Leaves the `values` under `number` in the place `shared_name` of the node's device, instead of those that are "
         "there.");
 
-TROUPE_OP("_TakeNumbered")
-    .Input("number: int64")
-    .Output("values: T")
-    .Attr("T: list(type) >= 1")
-    .Attr("shapes: list(shape)")
+// An op that gives the values of a place.
+OpBuilder GivesValues(std::string_view name) {
+  return OpBuilder(name)
+      .Input("number: int64")
+      .Output("values: T")
+      .Attr("T: list(type) >= 1")
+      .Attr("shapes: list(shape)")
+      .Attr("container: string = ''")
+      .Attr("shared_name: string = ''")
+      .Stateful()
+      .Shape([](InferenceContext& c) -> absl::Status {
+        TROUPE_RETURN_IF_ERROR(c.WithRank(0, 0).status());
+        TROUPE_ASSIGN_OR_RETURN(const auto shapes, c.Attr<std::vector<PartialTensorShape>>("shapes"));
+        if (shapes.size() != static_cast<size_t>(c.num_outputs()))
+          return InvalidArgument("there are ", shapes.size(), " shapes of ", c.num_outputs(), " values");
+        for (int i = 0; i < c.num_outputs(); ++i) c.set_output(i, shapes[static_cast<size_t>(i)]);
+        return absl::OkStatus();
+      })
+      .NotDifferentiable("what is there was computed by another step");
+}
+
+const OpRegistrar take_numbered =
+    GivesValues("_TakeNumbered")
+        .Doc(
+            "Takes the values away from the place where _PutNumbered left them. ABORTED when there are none, or under "
+            "another number, which are then gone, too.");
+
+const OpRegistrar read_numbered =
+    GivesValues("_ReadNumbered").Doc("As _TakeNumbered, but the values stay in their place, also when it fails.");
+
+TROUPE_OP("_NumberThere")
+    .Output("number: int64")
     .Attr("container: string = ''")
     .Attr("shared_name: string = ''")
     .Stateful()
-    .Shape([](InferenceContext& c) -> absl::Status {
-      TROUPE_RETURN_IF_ERROR(c.WithRank(0, 0).status());
-      TROUPE_ASSIGN_OR_RETURN(const auto shapes, c.Attr<std::vector<PartialTensorShape>>("shapes"));
-      if (shapes.size() != static_cast<size_t>(c.num_outputs()))
-        return InvalidArgument("there are ", shapes.size(), " shapes of ", c.num_outputs(), " values");
-      for (int i = 0; i < c.num_outputs(); ++i) c.set_output(i, shapes[static_cast<size_t>(i)]);
-      return absl::OkStatus();
-    })
+    .Shape(shape_fn::Scalar)
     .NotDifferentiable("what is there was computed by another step")
-    .Doc(
-        "Takes the values away from the place where _PutNumbered left them. ABORTED when there are none, or under "
-        "another number, which are then gone, too.");
+    .Doc("The number under which _PutNumbered left what is in the place; -1 when it is empty.");
 
 // Thread rule: thread safe.
 class NumberedPlace : public Resource {
@@ -64,14 +84,18 @@ class NumberedPlace : public Resource {
     // What was there is freed without the lock.
   }
   // Empty: ABORTED says why.
-  absl::StatusOr<std::vector<Tensor>> Take(int64_t number) {
+  absl::StatusOr<std::vector<Tensor>> Give(int64_t number, bool take) {
     std::unique_lock<std::mutex> lock(mu_);
-    std::vector<Tensor> values = std::exchange(values_, {});
+    std::vector<Tensor> values = take ? std::exchange(values_, {}) : values_;
     const int64_t there = number_;
     lock.unlock();
     if (values.empty()) return Aborted("place '", name_, "' is empty; asked for number ", number);
     if (there != number) return Aborted("place '", name_, "' has values of number ", there, ", not of ", number);
     return values;
+  }
+  int64_t number() const {
+    std::lock_guard<std::mutex> lock(mu_);
+    return values_.empty() ? -1 : number_;
   }
   std::string DebugString() const override {
     std::lock_guard<std::mutex> lock(mu_);
@@ -127,9 +151,10 @@ class PutKernel : public PlaceKernel {
 };
 TROUPE_KERNEL("_PutNumbered").Device("CPU").Class<PutKernel>();
 
-class TakeKernel : public PlaceKernel {
+template <bool kTake>
+class GiveKernel : public PlaceKernel {
  public:
-  explicit TakeKernel(KernelInit& init)
+  explicit GiveKernel(KernelInit& init)
       : PlaceKernel(init), shapes_(init.Attr<std::vector<PartialTensorShape>>("shapes")) {
     if (shapes_.size() != static_cast<size_t>(init.node().num_outputs()))
       init.Fail(InvalidArgument("there are ", shapes_.size(), " shapes of ", init.node().num_outputs(), " values"));
@@ -137,7 +162,7 @@ class TakeKernel : public PlaceKernel {
   absl::Status Compute(KernelContext& ctx) {
     TROUPE_ASSIGN_OR_RETURN(const int64_t number, NumberOf(ctx));
     TROUPE_ASSIGN_OR_RETURN(const std::shared_ptr<NumberedPlace> place, Place(ctx));
-    TROUPE_ASSIGN_OR_RETURN(std::vector<Tensor> values, place->Take(number));
+    TROUPE_ASSIGN_OR_RETURN(std::vector<Tensor> values, place->Give(number, kTake));
     // Another graph's node may have left them.
     const auto n = static_cast<size_t>(ctx.num_outputs());
     if (values.size() != n)
@@ -156,7 +181,19 @@ class TakeKernel : public PlaceKernel {
  private:
   const std::vector<PartialTensorShape> shapes_;
 };
-TROUPE_KERNEL("_TakeNumbered").Device("CPU").Class<TakeKernel>();
+TROUPE_KERNEL("_TakeNumbered").Device("CPU").Class<GiveKernel<true>>();
+TROUPE_KERNEL("_ReadNumbered").Device("CPU").Class<GiveKernel<false>>();
+
+class NumberKernel : public PlaceKernel {
+ public:
+  using PlaceKernel::PlaceKernel;
+  absl::Status Compute(KernelContext& ctx) {
+    TROUPE_ASSIGN_OR_RETURN(const std::shared_ptr<NumberedPlace> place, Place(ctx));
+    ctx.set_output(0, Tensor::Scalar(place->number()));
+    return absl::OkStatus();
+  }
+};
+TROUPE_KERNEL("_NumberThere").Device("CPU").Class<NumberKernel>();
 
 }  // namespace
 }  // namespace troupe::state

@@ -83,7 +83,8 @@ class Brittle : public Adam {
 
 // One worker's graph: rows of a table by id, times a matrix.
 struct Model {
-  Model(int worker, int workers, Optimizer& optimizer, bool sparse, int take = 0, bool async = false, int parts = 0) {
+  Model(int worker, int workers, Optimizer& optimizer, bool sparse, int take = 0, bool async = false, int parts = 0,
+        bool live_replicas = false) {
     const Scope on = root.WithDeviceFunction(
         ReplicaDevices({.ps_tasks = kServers, .worker_device = StrCat("/job:worker/task:", worker)}));
     w = Variable(on.WithOpName("w"),
@@ -101,8 +102,10 @@ struct Model {
     } else if (async) {
       apart.emplace(on, optimizer, grads, loss, step, AsyncReplicasOptions{.workers = workers, .worker = worker});
     } else {
-      sync.emplace(on, optimizer, grads, loss, step,
-                   SyncReplicasOptions{.workers = workers, .worker = worker, .take = take, .parts = parts});
+      sync.emplace(
+          on, optimizer, grads, loss, step,
+          SyncReplicasOptions{
+              .workers = workers, .worker = worker, .take = take, .parts = parts, .live_replicas = live_replicas});
     }
     REQUIRE_OK(root.status());
   }
@@ -135,7 +138,7 @@ struct Run {
     } else {
       optimizer = std::make_unique<Adam>(0.1);
     }
-    const Model m(worker, workers, *optimizer, sparse, take, async, parts);
+    const Model m(worker, workers, *optimizer, sparse, take, async, parts, live_replicas);
     TrainingOptions options;
     options.session.runtime = cluster;
     options.last_step = steps;
@@ -202,7 +205,7 @@ struct Run {
   const std::shared_ptr<Runtime> cluster;
   int take = 0, parts = 0;
   int64_t steps = 10, save_steps = 4;
-  bool sparse = false, brittle = false, async = false;
+  bool sparse = false, brittle = false, async = false, live_replicas = false;
   std::string folder;
   std::function<absl::Status(int worker, int64_t step)> before_feeds;
   std::function<absl::Status(int64_t step)> before_update;

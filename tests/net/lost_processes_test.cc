@@ -95,6 +95,32 @@ BOOST_AUTO_TEST_CASE(one_after_the_other_and_two_at_once) {
   Undisturbed().Check(t);
 }
 
+// Each server has a replica of the other's variables: whoever is lost, nothing is restored, and no
+// update that was told of is made again. Two that hold each other's cost a checkpoint.
+BOOST_AUTO_TEST_CASE(with_live_replicas_a_killed_server_comes_back_as_it_was) {
+  std::vector<std::string> options = kSync;
+  options.push_back("--live_replicas");
+  Training t(2, 2, options);
+  for (const auto& [server, step] : {std::pair(1, 14), std::pair(0, 30), std::pair(0, 36), std::pair(1, 47)}) {
+    t.Until(step);
+    t.Kill(t.ps[static_cast<size_t>(server)]);
+    t.Serve(server);
+    const size_t begun = t.begins.size();
+    while (t.begins.size() == begun) t.Next();
+    BOOST_TEST(Field(t.begins.back(), "from") == "servers");
+    BOOST_TEST(Whole(t.begins.back(), "step") >= step);
+  }
+  t.Until(53);
+  for (auto& process : t.ps) t.Kill(process);
+  for (const int p : {0, 1}) t.Serve(p);
+  t.ToTheEnd();
+  Undisturbed().Check(t);
+  BOOST_TEST(Field(t.begins.back(), "from") == "checkpoint");
+  for (const auto& [step, told] : t.losses) {
+    if (step <= 50) BOOST_TEST(told.size() == 1u, "step " << step);
+  }
+}
+
 // Taken for dead, and alive again: what it has is still there, so nothing is restored.
 BOOST_AUTO_TEST_CASE(a_stopped_process_goes_on_where_it_was) {
   Training t(2, 2, kSync);

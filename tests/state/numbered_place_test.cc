@@ -47,6 +47,32 @@ BOOST_AUTO_TEST_CASE(another_number_is_not_taken) {
   CheckFails(TakeFloats(place, 6), absl::StatusCode::kAborted, "is empty");
 }
 
+int64_t NumberThere(const std::string& place) {
+  return Run("_NumberThere", {}, {{"shared_name", place}})[0].scalar<int64_t>();
+}
+absl::StatusOr<std::vector<Tensor>> ReadFloats(const std::string& place, int64_t number) {
+  return Try("_ReadNumbered", {Number(number)},
+             {{"T", std::vector<DType>{DType::kFloat}},
+              {"shapes", std::vector<PartialTensorShape>{PartialTensorShape({-1})}},
+              {"shared_name", place}});
+}
+
+BOOST_AUTO_TEST_CASE(what_is_read_stays) {
+  const std::string place = FreshName();
+  BOOST_TEST(NumberThere(place) == -1);
+  CheckFails(ReadFloats(place, 3), absl::StatusCode::kAborted, "is empty");
+  BOOST_TEST(Put(place, 3, {Tensor::Vector<float>({1, 2})}).ok());
+  BOOST_TEST(NumberThere(place) == 3);
+  CheckFails(ReadFloats(place, 4), absl::StatusCode::kAborted, "has values of number 3, not of 4");
+  for (int i = 0; i < 2; ++i) {
+    const auto read = ReadFloats(place, 3);
+    BOOST_REQUIRE_MESSAGE(read.ok(), read.status());
+    BOOST_TEST(Text((*read)[0]) == "float32 [2] [1 2]");
+  }
+  BOOST_TEST(TakeFloats(place, 3).ok());
+  BOOST_TEST(NumberThere(place) == -1);
+}
+
 BOOST_AUTO_TEST_CASE(what_does_not_fit_is_refused) {
   const std::string place = FreshName();
   const auto put = [&] { BOOST_TEST(Put(place, 1, {Tensor::Vector<float>({1, 2})}).ok()); };

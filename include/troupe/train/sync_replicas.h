@@ -32,6 +32,10 @@
 // computes what was lost again. When a server or the chief begins anew, all are asked to say hello
 // again.
 //
+// Live replicas. With `live_replicas`, what a lost server had is at another one, and all go on from
+// the step that they were at; only servers that are lost together with those that hold their
+// replicas cost the way back to a checkpoint.
+//
 // Source of the semantics: tf.train.SyncReplicasOptimizer, and section 4.4 of "TensorFlow: A System
 // for Large-Scale Machine Learning" (2016) for backup workers; the virtual nodes of "VirtualFlow:
 // Decoupling Deep Learning Models from the Underlying Hardware" (2020) for parts. The order of the
@@ -58,6 +62,9 @@ struct SyncReplicasOptions {
   int worker = 0;   // of this process
   int take = 0;     // gradients of an update; 0: all. Not with `parts`
   int parts = 0;    // elastic: gradients of a step, at most kMostParts; 0: one of each worker
+  // Each parameter server has a replica of its variables at another one, from where they come back
+  // when it is lost: no update is made again but the one that broke off (server_state.h).
+  bool live_replicas = false;
   std::string name = "sync";
 
   static constexpr int kMostParts = 1024;
@@ -66,7 +73,8 @@ struct SyncReplicasOptions {
 class SyncReplicas {
  public:
   // Gradients that are invalid are left out. INVALID_ARGUMENT as the scope's error when there is
-  // none, for impossible numbers, and for a dense gradient of a variable of unknown shape.
+  // none, for impossible numbers, for a dense gradient of a variable of unknown shape, and for live
+  // replicas without a second server.
   SyncReplicas(const ScopeAt& at, Optimizer& optimizer, const std::vector<GradAndVar>& grads, const Output& loss,
                const Variable& global_step, const SyncReplicasOptions& options);
 

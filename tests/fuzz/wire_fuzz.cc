@@ -1,10 +1,14 @@
-// Any bytes as a message (actors/wire): it must be refused, or be a value that becomes the same
-// bytes again. The first byte says which message.
+// Any bytes as a message that a port can reach (actors/wire, net): it must be refused, or be a value
+// that becomes the same bytes again. The first byte says which message. A piece of a big tensor is
+// freight_fuzz.cc's.
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
 
+#include "actors/wire/freight_messages.h"
 #include "actors/wire/session_messages.h"
+#include "net/client_messages.h"
+#include "net/messages.h"
 
 namespace troupe::fuzz {
 namespace {
@@ -58,7 +62,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                compile_request, compile_reply, withdraw_compile, close_request, close_reply, set_memory_limit,
                memory_limit_set, memory_trimmed, snapshot_resources, resource_snapshot, restore_resources,
                resources_restored, actor_failed, failure_noted, withdraw_graph, link_graph, drop_graph, run_parts,
-               parts_done, settle_step, part_letter, step_letter, to_container>(
-      data[0], std::vector<char>(data + 1, data + size));
+               parts_done, settle_step, part_letter, step_letter, to_container, freight_note, freight_go, freight_taken,
+               freight_drop, freight_gone, open_session, session_opened, extend_session, prepare_session, run_session,
+               begin_partial, go_on_partial, give_up_partial, reset_session, ask_session, cancel_call, close_session,
+               client_beat, beat_noted, call_answer, parcel_piece, piece_taken, session_over, hello, welcome, beat,
+               who_are_you, goodbye, goodbye_noted, worker_here, look_around>(data[0],
+                                                                              std::vector<char>(data + 1, data + size));
   return 0;
 }

@@ -1,5 +1,0 @@
-// Precompiled for tests/cast: the tests' own, CAF with its deterministic scheduler, and the stage
-// on which the cast plays.
-#include "cmake/pch/tests.h"
-
-#include "tests/cast/play.h"

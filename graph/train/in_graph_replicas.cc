@@ -157,6 +157,17 @@ std::vector<GradAndVar> InGraphReplicas::SharedMeans(const Scope& s) const {
     const DType dtype = vars[i].variable_dtype();
     const Output count = Const(here, replicas(), dtype), first = grads[0][i].grad;
     means.push_back({Output(), vars[i]});
+    const auto uses = [&](const auto& g) { return g[i].grad.valid(); };
+    const auto other =
+        std::find_if(grads.begin(), grads.end(), [&](const auto& g) { return uses(g) != first.valid(); });
+    if (other != grads.end()) {
+      // As of mirrors: with its mean over those that have one, the replicas would not be one batch.
+      const auto r = static_cast<size_t>(other - grads.begin());
+      s.UpdateStatus(InvalidArgument("the loss of replica ", first.valid() ? 0 : r, " depends on variable '",
+                                     vars[i].variable_name(), "', but that of replica ", first.valid() ? r : 0,
+                                     " does not"));
+      break;
+    }
     if (!first.valid()) continue;
     std::vector<Output> dense;
     std::vector<Input> indices, values;

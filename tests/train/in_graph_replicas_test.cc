@@ -123,6 +123,27 @@ BOOST_AUTO_TEST_CASE(one_replica_is_a_model_alone) {
   }
 }
 
+// Its mean over the others would be no mean of one batch; left out, it would never be trained.
+BOOST_AUTO_TEST_CASE(a_variable_that_some_losses_do_not_depend_on_is_told) {
+  for (const InGraphOptions::Variables kind : {InGraphOptions::kMirrored, InGraphOptions::kShared}) {
+    for (const int without : {0, 1}) {
+      const Scope s = Scope::NewRootScope();
+      const InGraphReplicas replicas(
+          s,
+          [&](const Scope& on, int r) {
+            const Variable w(on.WithOpName("w"), 1.0f), b(on.WithOpName("b"), 1.0f);
+            const Output square = Build(on, "Square", {w});
+            return r == without ? square : Build(on, "Add", {square, Build(on, "Square", {b})});
+          },
+          [](const Scope&) { return std::make_unique<train::Momentum>(0.1, 0.9); }, {},
+          {.devices = DevicesOf(2), .variables = kind});
+      BOOST_TEST(absl::IsInvalidArgument(s.status()), s.status());
+      for (const std::string& part : {StrCat("replica ", without), StrCat("replica ", 1 - without)})
+        BOOST_TEST(s.status().ToString().find(part) != std::string::npos, s.status());
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(what_cannot_be_replicated_is_told) {
   const auto make = [](const Scope&) { return std::make_unique<train::Momentum>(0.1, 0.9); };
   const auto told = [&](const InGraphReplicas::Tower& tower, const std::string& what, InGraphOptions options = {}) {

@@ -5,6 +5,14 @@
 #include <set>
 
 namespace troupe {
+
+// Here the type of its members is complete: clang needs that for what a header defaults.
+JsonValue::JsonValue() = default;
+JsonValue::JsonValue(const JsonValue&) = default;
+JsonValue::JsonValue(JsonValue&&) noexcept = default;
+JsonValue& JsonValue::operator=(const JsonValue&) = default;
+JsonValue& JsonValue::operator=(JsonValue&&) noexcept = default;
+JsonValue::~JsonValue() = default;
 namespace {
 
 constexpr int kMostDepth = 32;

@@ -17,7 +17,8 @@
 namespace troupe::train {
 
 // Tells the chief, by a notice, of each member that was not there at two looks; and again after
-// ten seconds, as long as it is a member.
+// some ten seconds, as long as it is a member. So who comes back by a notice of its own, though
+// is_there still denies it, is believed for that time.
 class AbsenceWatch {
  public:
   AbsenceWatch(const Graph* graph, const SyncReplicas& sync, const TrainingOptions& options)
@@ -40,9 +41,9 @@ class AbsenceWatch {
       members = members_;
     }
     for (size_t w = 0; w < members.size(); ++w) {
+      if (!members[w] || static_cast<int>(w) == sync_.options().worker) continue;
       bool there = true;
-      if (members[w] && static_cast<int>(w) != sync_.options().worker)
-        CallUser("TrainingOptions.is_there", [&] { there = options_.is_there(static_cast<int>(w)); });
+      CallUser("TrainingOptions.is_there", [&] { there = options_.is_there(static_cast<int>(w)); });
       missed_[w] = there ? 0 : missed_[w] + 1;
       if (missed_[w] != kTwice) {
         if (missed_[w] >= kAgain) missed_[w] = 0;

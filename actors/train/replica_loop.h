@@ -76,6 +76,14 @@ class Loop {
     went_on_ = Clock::now();
     pause_ = kFirstPause;
     told_ = false;
+    done_since_back_ = true;
+  }
+  // What was lost is back, and nothing is done yet. It has all the time again, but not if nothing
+  // has been done since it was back before: then what fails is what failed before.
+  void Back() {
+    if (done_since_back_) WentOn();
+    done_since_back_ = false;
+    told_ = false;
   }
   // For waits on others: until it is time to ask again, or to give up, unless somebody else does.
   RunOptions Waiting(bool gives_up = true) const {
@@ -86,12 +94,27 @@ class Loop {
     run.cancellation = stop->token();
     return run;
   }
+  // For what is done: as long as nothing may go on, unless somebody else gives up.
+  RunOptions Doing(RunOptions run = {}) const {
+    run.timeout_ms = std::max<int64_t>(1, options.give_up.count());
+    run.cancellation = stop->token();
+    return run;
+  }
+  // Feeds of a step, with `more` behind them. Their error ends training, whatever it is.
+  using FeedsFunction = std::function<absl::StatusOr<Feeds>(int64_t)>;
+  absl::StatusOr<Feeds> FeedsOf(const FeedsFunction& from, int64_t step, Feeds more = {}) {
+    if (!from) return more;
+    absl::StatusOr<Feeds> all = Guarded("the feeds of a step", [&] { return from(step); });
+    users_error_ |= !all.ok();
+    if (all.ok()) all->insert(all->end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+    return all;
+  }
   // Nothing has gone on for so long that it is given up.
   bool given_up() const { return Clock::now() - went_on_ >= options.give_up; }
   // The error of what is to be tried again; or that error, when it says nothing of a lost process,
   // or it has been so for too long.
   absl::Status WaitAfter(const absl::Status& s, int64_t step, bool tell = true) {
-    if (stop->set()) return s;
+    if (stop->set() || users_error_) return s;
     const bool lost = absl::IsUnavailable(s) || absl::IsAborted(s) || absl::IsFailedPrecondition(s);
     if (!lost || given_up()) return s;
     if (tell && !told_) {
@@ -116,22 +139,13 @@ class Loop {
   std::unique_ptr<Session> session_;
   Clock::time_point went_on_;
   std::chrono::milliseconds pause_ = kFirstPause;
-  bool told_ = false;
+  bool told_ = false, users_error_ = false, done_since_back_ = true;
 };
 
 // An update that broke off leaves variables of which it is not known what they are (DATA_LOSS):
 // that, too, is mended by beginning anew.
 inline absl::Status OfUpdate(const absl::Status& s) {
   return absl::IsDataLoss(s) ? Aborted("an update broke off: ", s.message()) : s;
-}
-
-// Feeds of a step, with `more` behind them.
-inline absl::StatusOr<Feeds> FeedsOf(const std::function<absl::StatusOr<Feeds>(int64_t)>& from, int64_t step,
-                                     Feeds more = {}) {
-  if (!from) return more;
-  TROUPE_ASSIGN_OR_RETURN(Feeds all, Guarded("the feeds of a step", [&] { return from(step); }));
-  all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
-  return all;
 }
 
 // Waits until the other workers have heard of the end, but not for long: one may be gone.

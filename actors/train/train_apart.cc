@@ -37,7 +37,7 @@ class Apart {
     TROUPE_RETURN_IF_ERROR(loop_.NewSession().status());
     TROUPE_RETURN_IF_ERROR(chief_ ? BeginAsChief() : AwaitChief());
     begun_ = true;
-    loop_.WentOn();
+    loop_.Back();
     while (seen_ < options().last_step) TROUPE_RETURN_IF_ERROR(Step());
     if (!chief_) {
       loop_.session().Run({}, {}, {async_.state().end()}, nullptr).IgnoreError();
@@ -71,12 +71,12 @@ class Apart {
     return absl::OkStatus();
   }
   absl::Status Step() {
-    TROUPE_ASSIGN_OR_RETURN(Feeds feeds, FeedsOf(options().feeds, seen_));
-    TROUPE_ASSIGN_OR_RETURN(feeds, FeedsOf(options().update_feeds, seen_, std::move(feeds)));
+    TROUPE_ASSIGN_OR_RETURN(Feeds feeds, loop_.FeedsOf(options().feeds, seen_));
+    TROUPE_ASSIGN_OR_RETURN(feeds, loop_.FeedsOf(options().update_feeds, seen_, std::move(feeds)));
     std::vector<Tensor> out;
     StepTracer::Step traced = tracer_.Begin(seen_);
     const absl::Status updated = OfUpdate(loop_.session().Run(
-        traced.options(), feeds, {async_.loss(), async_.step_after()}, {async_.update()}, &out, traced.metadata()));
+        loop_.Doing(traced.options()), feeds, {async_.loss(), async_.step_after()}, {async_.update()}, &out, traced.metadata()));
     traced.End(updated, StrCat("update ", seen_, " by worker ", async_.options().worker));
     TROUPE_RETURN_IF_ERROR(updated);
     const int64_t before = seen_, every = options().checkpoints.every_steps;

@@ -1,6 +1,8 @@
 // The chief of mirrored replicas, and what the processes of the others do meanwhile.
 #include "troupe/train/train_mirrored.h"
 
+#include <utility>
+
 #include "actors/threads/inside_actor.h"
 #include "actors/train/replica_loop.h"
 #include "actors/train/server_recovery.h"
@@ -60,7 +62,7 @@ class MirrorChief {
     Tell(begun);
     if (begun.from == TrainingEvent::kStart && !begun.checkpoint.empty())
       loop_.teller->Tell({.kind = TrainingEvent::kSaved, .path = begun.checkpoint});
-    loop_.WentOn();
+    loop_.Back();
     while (step_ < options().last_step) TROUPE_RETURN_IF_ERROR(Step());
     if (saved_ != step_) TROUPE_RETURN_IF_ERROR(Save(/*last=*/true));
     return End();
@@ -74,11 +76,11 @@ class MirrorChief {
   }
 
   absl::Status Step() {
-    TROUPE_ASSIGN_OR_RETURN(Feeds feeds, FeedsOf(options().feeds, step_));
-    TROUPE_ASSIGN_OR_RETURN(feeds, FeedsOf(options().update_feeds, step_, std::move(feeds)));
+    TROUPE_ASSIGN_OR_RETURN(Feeds feeds, loop_.FeedsOf(options().feeds, step_));
+    TROUPE_ASSIGN_OR_RETURN(feeds, loop_.FeedsOf(options().update_feeds, step_, std::move(feeds)));
     std::vector<Tensor> loss;
     StepTracer::Step traced = tracer_.Begin(step_);
-    const absl::Status updated = OfUpdate(loop_.session().Run(traced.options(), feeds, {mirrored_.loss()},
+    const absl::Status updated = OfUpdate(loop_.session().Run(loop_.Doing(traced.options()), feeds, {mirrored_.loss()},
                                                               {mirrored_.update()}, &loss, traced.metadata()));
     traced.End(updated, StrCat("update ", step_));
     TROUPE_RETURN_IF_ERROR(StoppedIsLost(updated));
@@ -151,26 +153,43 @@ class Follower {
   }
 
  private:
+  // The last checkpoint is written.
+  bool AllSaved() const {
+    const absl::StatusOr<ServerRecovery::Checkpoint> newest = recovery_.Newest();
+    return newest.ok() && newest->step >= loop_.options.last_step;
+  }
+  // The global step at the chief; FAILED_PRECONDITION while that has not begun.
+  absl::StatusOr<int64_t> StepOfChief() const {
+    TROUPE_ASSIGN_OR_RETURN(const Tensor step, loop_.session().Get(mirrored_.state().global_step()));
+    return step.dtype() == DType::kInt64 ? step.scalar<int64_t>() : step.scalar<int32_t>();
+  }
+  // It serves as long as the chief may need it: until that says the end, which it does when its
+  // at_end has returned, or is gone, and all is saved.
   absl::Status Try() {
     TROUPE_RETURN_IF_ERROR(loop_.NewSession().status());
-    for (;;) {
+    const int64_t last = loop_.options.last_step;
+    for (int64_t seen = -1;;) {
+      const absl::StatusOr<int64_t> step = StepOfChief();
+      const bool begun = step.ok() || absl::IsFailedPrecondition(step.status());
       // Who comes when all is done finds no chief.
-      const absl::StatusOr<ServerRecovery::Checkpoint> newest = recovery_.Newest();
-      if (newest.ok() && newest->step >= loop_.options.last_step) return absl::OkStatus();
+      if (!begun && AllSaved()) return absl::OkStatus();
+      if (!begun) return Unavailable("replica ", replica_, " does not see its chief: ", step.status().message());
+      if (step.ok() && std::exchange(seen, *step) != *step) loop_.WentOn();
+      if (loop_.given_up()) {
+        if (AllSaved()) return absl::OkStatus();
+        return DeadlineExceeded("replica ", replica_, " waits for its chief, which ",
+                                step.ok() ? StrCat("stays at step ", *step) : "has not begun");
+      }
       const absl::Status told =
           loop_.session().Run(loop_.Waiting(), {}, {}, {Operation(mirrored_.await_end()[replica_])}, nullptr, nullptr);
-      if (told.ok()) {
-        // That it cannot be said is no failure: the chief waits for a while only.
-        loop_.session().Run({}, {}, {mirrored_.state().end()}, nullptr).IgnoreError();
-        return told;
-      }
-      if (!absl::IsDeadlineExceeded(told)) return told;
-      // A chief that has not begun has no step.
-      const absl::Status there = loop_.session().Get(mirrored_.state().global_step()).status();
-      if (there.ok()) loop_.WentOn();
-      if (!there.ok() && !absl::IsFailedPrecondition(there)) return StoppedIsLost(there);
-      if (loop_.given_up())
-        return DeadlineExceeded("replica ", replica_, " waits for a chief that has not begun: ", there.message());
+      if (absl::IsDeadlineExceeded(told)) continue;
+      TROUPE_RETURN_IF_ERROR(told);
+      // An end that an earlier training has left here is not this one's.
+      const absl::StatusOr<int64_t> now = StepOfChief();
+      if (now.ok() ? *now < last : !AllSaved()) continue;
+      // That it cannot be said is no failure: the chief waits for a while only.
+      loop_.session().Run({}, {}, {mirrored_.state().end()}, nullptr).IgnoreError();
+      return told;
     }
   }
 

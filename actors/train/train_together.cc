@@ -62,7 +62,6 @@ class Chief {
     for (;;) {
       const absl::Status s = Try();
       if (s.ok()) return s;
-      if (absl::IsDeadlineExceeded(s)) return Missing(s);
       // Before it has begun, nothing is lost: servers may not have found each other yet.
       TROUPE_RETURN_IF_ERROR(loop_.WaitAfter(s, seen_, /*tell=*/begun_));
     }
@@ -91,7 +90,7 @@ class Chief {
                         .path = begun.from == TrainingEvent::kCheckpoint ? begun.checkpoint : ""});
     if (begun.from == TrainingEvent::kStart && !begun.checkpoint.empty())
       loop_.teller->Tell({.kind = TrainingEvent::kSaved, .path = begun.checkpoint});
-    loop_.WentOn();
+    loop_.Back();
     TROUPE_RETURN_IF_ERROR(CallAll(SyncReplicas::kSayHello));
     while (rounds_->step() < options().last_step) TROUPE_RETURN_IF_ERROR(Step());
     if (saved_ != rounds_->step()) TROUPE_RETURN_IF_ERROR(Save(/*last=*/true));
@@ -112,7 +111,7 @@ class Chief {
     Feeds feeds;
     rounds_->AddFeeds(sync_, &feeds);
     event.gradients = sync_.take();
-    TROUPE_ASSIGN_OR_RETURN(feeds, FeedsOf(options().update_feeds, step, std::move(feeds)));
+    TROUPE_ASSIGN_OR_RETURN(feeds, loop_.FeedsOf(options().update_feeds, step, std::move(feeds)));
     const bool last = step + 1 >= options().last_step;
     const int64_t every = options().checkpoints.every_steps;
     const bool save = !options().checkpoints.folder.empty() && every > 0 && (step + 1) % every == 0;
@@ -121,7 +120,7 @@ class Chief {
     const Operation& update = save || last ? sync_.update() : sync_.update_and_hand_out();
     StepTracer::Step traced = tracer_.Begin(step);
     const absl::Status updated =
-        OfUpdate(loop_.session().Run(traced.options(), feeds, {}, {update}, nullptr, traced.metadata()));
+        OfUpdate(loop_.session().Run(loop_.Doing(traced.options()), feeds, {}, {update}, nullptr, traced.metadata()));
     traced.End(updated, StrCat("update ", step));
     TROUPE_RETURN_IF_ERROR(updated);
     seen_ = step + 1;
@@ -140,6 +139,7 @@ class Chief {
     // A notice or a token may have gone with a step that was cut off. Who computes only says hello
     // afterwards.
     if (absl::IsDeadlineExceeded(heard) && !loop_.given_up()) return CallAll(SyncReplicas::kSayHello, /*members=*/true);
+    if (absl::IsDeadlineExceeded(heard)) return Missing(heard);
     TROUPE_RETURN_IF_ERROR(heard);
     const int64_t* const notice = out[0].data<int64_t>();
     // A worker that begins anew may have met a server that did so: nobody else may notice, when all
@@ -249,7 +249,8 @@ class Worker {
     for (;;) {
       const absl::Status s = Try();
       if (s.ok()) return s;
-      if (leaves()) return Left();
+      // What it has goes to another one when it says so.
+      if (leaves()) return loop_.NewSession().ok() ? Leave() : Left();
       // The chief of the same process tells of losses.
       TROUPE_RETURN_IF_ERROR(loop_.WaitAfter(s, step_, /*tell=*/begun_ && sync_.options().worker != 0));
     }
@@ -261,10 +262,23 @@ class Worker {
   }
 
  private:
+  // In the chief's process the chief gives up, and names who is missing.
+  bool gives_up() const { return sync_.options().worker != 0; }
+  // OK also when it is to leave meanwhile.
   absl::Status SayHello() {
-    ++life_;
-    return loop_.session().Run({{sync_.notice(), Words({SyncReplicas::kHello, sync_.options().worker, life_, 0})}}, {},
-                               {sync_.say()}, nullptr);
+    const Tensor hello = Words({SyncReplicas::kHello, sync_.options().worker, ++life_, 0});
+    for (;;) {
+      // While there is no chief, the queue of notices may be full of what others, and this one in
+      // its lives before, have said.
+      RunOptions run = loop_.Waiting(gives_up());
+      run.timeout_ms = std::min<int64_t>(run.timeout_ms, 1000);
+      const absl::Status said =
+          loop_.session().Run(run, {{sync_.notice(), hello}}, {}, {sync_.say()}, nullptr, nullptr);
+      if (!absl::IsDeadlineExceeded(said) || leaves()) return absl::IsDeadlineExceeded(said) ? absl::OkStatus() : said;
+      if (gives_up() && loop_.given_up())
+        return DeadlineExceeded("worker ", sync_.options().worker, " says hello, and no chief hears it: ",
+                                said.message());
+    }
   }
   bool leaves() const { return leave_ && leave_->leaves(); }
   absl::Status Left() {
@@ -295,12 +309,10 @@ class Worker {
     for (int asked_again = 0;;) {
       if (leaves()) return Leave();
       std::vector<Tensor> out;
-      // In the chief's process the chief gives up, and names who is missing.
-      const bool gives_up = sync_.options().worker != 0;
-      const absl::Status waited = loop_.session().Run(loop_.Waiting(gives_up), {}, {sync_.token()}, {}, &out, nullptr);
+      const absl::Status waited = loop_.session().Run(loop_.Waiting(gives_up()), {}, {sync_.token()}, {}, &out, nullptr);
       // The token may have gone with a step that was cut off. While there is no chief, the queue of
       // notices would be full in the end, and who tells it something would wait for room.
-      if (absl::IsDeadlineExceeded(waited) && !(gives_up && loop_.given_up())) {
+      if (absl::IsDeadlineExceeded(waited) && !(gives_up() && loop_.given_up())) {
         if (++asked_again <= kMostHellos) TROUPE_RETURN_IF_ERROR(SayHello());
         continue;
       }
@@ -330,13 +342,13 @@ class Worker {
     const int worker = sync_.options().worker;
     if (part < 0 || (sync_.elastic() && part >= sync_.take())) return Internal("a token of part ", part);
     const Tensor notice = Words({SyncReplicas::kGradient, worker, life_, number});
-    std::function<absl::StatusOr<Feeds>(int64_t)> from = loop_.options.feeds;
+    Loop::FeedsFunction from = loop_.options.feeds;
     if (sync_.elastic()) from = [&](int64_t s) { return loop_.options.part_feeds(s, part); };
-    TROUPE_ASSIGN_OR_RETURN(const Feeds feeds, FeedsOf(from, step, {{sync_.notice().name(), notice}}));
+    TROUPE_ASSIGN_OR_RETURN(const Feeds feeds, loop_.FeedsOf(from, step, {{sync_.notice().name(), notice}}));
     // In the chief's process an update comes after it, and an elastic one may have another part.
     StepTracer::Step traced = tracer_.Begin(step, /*last=*/worker != 0 && !sync_.elastic());
     const absl::Status sent =
-        OfUpdate(loop_.session().Run(traced.options(), feeds, {}, {sync_.send(part)}, nullptr, traced.metadata()));
+        OfUpdate(loop_.session().Run(loop_.Doing(traced.options()), feeds, {}, {sync_.send(part)}, nullptr, traced.metadata()));
     traced.End(sent, sync_.elastic() ? StrCat("gradient ", step, " of part ", part, ", by worker ", worker)
                                      : StrCat("gradient ", step, " of worker ", worker));
     return sent;

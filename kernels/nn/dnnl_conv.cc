@@ -66,12 +66,22 @@ struct DnnlConv::Plan {
   memory a, b, out, bias;
 
   Plan(ConvPass pass, const PlanKey& k) : key(k), stream(Engine()) {
+    if (WritesBeyond(pass, k.shape)) return;
     try {
       Build(pass);
       works = true;
     } catch (const dnnl::error&) {  // no implementation, or out of memory: the caller has another way
       works = false;
     }
+  }
+
+  // Of filters of one pixel with a stride, the library (2.6, jit_1x1) gathers the pixels first. For
+  // the filter's gradient and fewer channels than a vector has, it writes beyond what it has
+  // gathered them into.
+  static bool WritesBeyond(ConvPass pass, const ConvShape& s) {
+    constexpr int64_t kWidestVector = 16;
+    return pass == ConvPass::kBackwardFilter && s.kh == 1 && s.kw == 1 && (s.stride_h > 1 || s.stride_w > 1) &&
+           s.c / s.groups < kWidestVector;
   }
 
   void Build(ConvPass pass) {

@@ -7,6 +7,15 @@
 namespace troupe {
 namespace {
 
+using Duration = std::chrono::steady_clock::duration;
+
+// With many tasks of one host, long times would have no number: more than a year is for ever.
+Duration Times(Duration t, double factor) {
+  constexpr Duration kForEver = std::chrono::hours(24 * 366);
+  const auto product = t * factor;
+  return product >= kForEver ? kForEver : std::chrono::duration_cast<Duration>(product);
+}
+
 using Kind = Membership::Action::Kind;
 using std::chrono::milliseconds;
 
@@ -42,7 +51,7 @@ Membership::Membership(const ServerOptions& options, uint64_t incarnation, uint3
     const double beats = static_cast<double>(of_host[host(address)]) * static_cast<double>(tasks.size() - 1);
     return std::max(1.0, beats / kMostBeats / std::chrono::duration<double>(heartbeat_.interval).count());
   };
-  interval_ = std::chrono::duration_cast<Time::duration>(interval_ * stretch(address_));
+  interval_ = Times(interval_, stretch(address_));
   for (const auto& [task, address] : tasks) {
     if (task == self_) continue;
     Peer p;
@@ -247,7 +256,7 @@ Membership::Actions Membership::Welcome(int peer, const Greeting& welcome, uint6
 }
 
 Membership::Time::duration Membership::Stretched(const Peer& p, Time::duration t) const {
-  return p.stretch == 1 ? t : std::chrono::duration_cast<Time::duration>(t * p.stretch);
+  return p.stretch == 1 ? t : Times(t, p.stretch);
 }
 
 void Membership::BePatient(const Peer& p, Time now) {

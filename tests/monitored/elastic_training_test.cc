@@ -213,6 +213,26 @@ BOOST_AUTO_TEST_CASE(what_a_worker_leaves_too_late_is_never_taken_for_a_gradient
   BOOST_TEST(report.lost_updates == 0);
 }
 
+// What it had would be waited for otherwise: its process is there.
+BOOST_AUTO_TEST_CASE(a_worker_that_leaves_while_its_step_fails_says_so) {
+  Cast c;
+  c.before_part = [&](int worker, int64_t step) {
+    if (worker == 0 && step == 3) c.Await(TrainingEvent::kJoined, 1);
+    if (worker != 1) return absl::OkStatus();
+    c.leaves[1] = true;
+    std::this_thread::sleep_for(300ms);  // several looks
+    return absl::Status(absl::StatusCode::kUnavailable, "its disk is gone");
+  };
+  c.before_update = [&](int64_t step) {
+    if (step == 2) c.Start(1);
+    return absl::OkStatus();
+  };
+  c.All();
+  c.CheckUses();
+  BOOST_TEST((c.changes[{TrainingEvent::kLeft, 1}] == 1));
+  BOOST_TEST((c.ended[1].size() == 1u && c.ended[1][0].ok() && c.ended[1][0]->left));
+}
+
 BOOST_AUTO_TEST_CASE(after_the_loss_of_a_server_or_of_the_chief_each_example_still_counts_once) {
   Cast c;
   c.folder = "mem://elastic_counts";

@@ -83,6 +83,7 @@ struct MirrorRun {
       if (e.kind == TrainingEvent::kLost) lost.push_back(e.why);
     };
     options.at_end = [&](Session& session) {
+      if (before_end) before_end();
       bits = Bits(session, m.root);
       // Mirrors are equal while their tasks are needed.
       for (size_t r = 1; r < kReplicas && look_at_mirrors; ++r) {
@@ -124,7 +125,7 @@ struct MirrorRun {
     options.session.runtime = cluster;
     options.last_step = steps;
     options.checkpoints = {.folder = folder, .every_steps = 4};
-    options.give_up = std::chrono::seconds(60);
+    options.give_up = give_up;
     return options;
   }
   // What a task had is gone, as if its process had died and been started again; but a follower's
@@ -141,6 +142,8 @@ struct MirrorRun {
   bool look_at_mirrors = true, follow = false;
   std::string folder;
   std::function<absl::Status(int64_t step)> before_step;
+  std::function<void()> before_end;
+  std::chrono::milliseconds give_up{60'000};
   std::map<int64_t, std::vector<double>> losses;
   std::vector<TrainingEvent> begins;
   std::vector<absl::Status> lost;
@@ -370,6 +373,39 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_trained_is_told) {
   told({0, 0}, InGraphOptions::kMirrored, 0, false, "has several");
   told({0, 1}, InGraphOptions::kMirrored, 1, false, "not with replica 0");
   told({0, 1}, InGraphOptions::kMirrored, 0, true, "'more' belongs to no replica");
+}
+
+// at_end may look at all replicas.
+BOOST_AUTO_TEST_CASE(followers_serve_until_at_end_has_returned) {
+  MirrorRun run;
+  run.follow = true;
+  run.folder = "mem://mirrored_at_end";
+  std::future<absl::Status> one, other = std::async(std::launch::async, [&] { return run.Follow(2); });
+  run.before_end = [&] {
+    // All is saved when it comes.
+    one = std::async(std::launch::async, [&] { return run.Follow(1); });
+    BOOST_TEST((one.wait_for(std::chrono::milliseconds(500)) == std::future_status::timeout));
+  };
+  const auto s = run.Chief();
+  CHECK_OK(s.status());
+  CHECK_OK(one.get());
+  CHECK_OK(other.get());
+  CheckEqual(run);
+}
+
+BOOST_AUTO_TEST_CASE(a_follower_gives_up_a_chief_that_stays_at_its_step) {
+  MirrorRun run;
+  run.follow = true;
+  run.give_up = std::chrono::milliseconds(500);
+  run.before_step = [](int64_t step) {
+    return step == 3 ? absl::InvalidArgumentError("the end of the images") : absl::OkStatus();
+  };
+  auto follower = std::async(std::launch::async, [&] { return run.Follow(1); });
+  const auto s = run.Chief();
+  BOOST_TEST(absl::IsInvalidArgument(s.status()), s.status());
+  const absl::Status f = follower.get();
+  BOOST_TEST(absl::IsDeadlineExceeded(f), f);
+  BOOST_TEST(f.message().find("stays at step 3") != std::string::npos, f);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -379,6 +379,23 @@ BOOST_AUTO_TEST_CASE(who_leaves_is_not_alive_for_the_others_any_more) {
   BOOST_TEST((v.members->NextLook() > v.now));
 }
 
+// Times that are stretched beyond all numbers are for ever, and not negative.
+BOOST_AUTO_TEST_CASE(a_crowd_on_one_host_with_long_times_is_not_taken_for_dead) {
+  std::string flags = "ps=localhost:1;worker=localhost:2";
+  for (int t = 3; t <= 1500; ++t) StrAppend(&flags, ",localhost:", t);
+  View v;
+  v.options.spec.cluster = ClusterSpec::FromFlags(flags).value();
+  v.options.heartbeat = {10ms, 23h, 24h};
+  v.members.emplace(v.options, 100, 1, 7, v.now);
+  const int ps = v.Peer("ps");
+  v.Pass(0ms);
+  v.members->Dialled(ps, 1, absl::OkStatus(), v.now);
+  BOOST_TEST(v.Shown(v.members->Welcome(ps, v.From("ps", 7), v.members->Own(ps).number, absl::OkStatus(), v.now)) ==
+             "up ps 7");
+  v.Pass(1000ms);
+  BOOST_TEST(v.Health("ps") == "alive");
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace

@@ -24,7 +24,7 @@ absl::Status Work(const char* cluster, int task) {
   options.spec.task = {"worker", task};
   // As `troupe serve --heartbeat 1000`: a machine where much else runs may keep a server from being
   // heard for longer than the 390 ms after which it is taken for dead otherwise.
-  options.heartbeat = {1000ms, 1500ms, 1950ms};
+  options.heartbeat = HeartbeatPolicy::Of(1000ms);
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Server> server, Server::Start(options));
   TROUPE_RETURN_IF_ERROR(server->AwaitTasks({{"ps", 0}}, 60s));
 

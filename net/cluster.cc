@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "graph/core/read_file.h"
+
 namespace troupe {
 namespace {
 
@@ -156,6 +158,19 @@ absl::StatusOr<ClusterSpec> ClusterSpec::FromFlags(std::string_view text) {
   }
   if (spec.empty()) return wrong(0, "there is no task; a cluster looks like ps=host:port;worker=host:port,host:port");
   return spec;
+}
+
+absl::StatusOr<ClusterSpec> ClusterSpec::FromFlagsOrFile(const std::string& text) {
+  if (text.find('=') != std::string::npos) return FromFlags(text);
+  constexpr uint64_t kMost = 64 << 20;
+  TROUPE_ASSIGN_OR_RETURN(const std::string file, ReadFile(text, kMost));
+  std::string_view words = file;
+  constexpr std::string_view kBlanks = " \t\r\n";
+  words.remove_prefix(std::min(words.find_first_not_of(kBlanks), words.size()));
+  words = words.substr(0, words.find_last_not_of(kBlanks) + 1);
+  // The text form may have angles in place of braces; no address has either.
+  auto spec = words.find_first_of("{<") != std::string_view::npos ? FromText(file) : FromFlags(words);
+  return spec.ok() ? std::move(spec) : Annotate(spec.status(), text);
 }
 
 }  // namespace troupe

@@ -16,8 +16,15 @@
 //   any     gradient(another number)     12 dropped, counted                                    as before
 //   any     leaves(another life)         13 nothing                                             as before
 //   any     the step is over             14 all parts of the next one are free                  busy, or idle
-//   any     Begin                        15 its life is forgotten                               away
+//   any     Begin                        15 its life is forgotten                               unheard, or away
 //   any     no worker, or no notice      16 dropped, counted                                    as before
+//   unheard hello(life)                  17 it has not come just now; else as 1                 busy, or idle
+//   unheard gone                         18 it is told: it had come                             away
+//   unheard leaves(life)                 19 it is told: it had come                             away
+//
+// Unheard is who had come when the chief began anew, at a checkpoint or as it was, and has not said
+// hello since: it has no part and gets none, but is still counted, asked for, and told of when it
+// goes. Whoever else is not there is away.
 //
 // Parts that are free go, in their order, to the idle workers in theirs; first to those that had
 // none in the last step, when there are more workers than parts. A worker has one part at a time,
@@ -33,6 +40,7 @@
 //   9, 10, 11    edges_9_10_and_11_a_worker_is_gone_and_comes_back
 //   12, 16       edges_12_and_16_what_is_of_no_token_is_dropped
 //   15           edge_15_after_a_loss_nobody_is_known
+//   17, 18, 19   edges_17_18_and_19_who_had_come_before_a_loss_is_still_told_of
 #ifndef TROUPE_ACTORS_TRAIN_PART_ROUNDS_H_
 #define TROUPE_ACTORS_TRAIN_PART_ROUNDS_H_
 
@@ -110,11 +118,11 @@ class PartRounds : public Rounds {
 
  private:
   struct Worker {
-    bool away = true;
+    bool away = true;   // or unheard, when it is a member
     int part = -1;      // that it has a token of
     int64_t last = -1;  // the last step of which it had one
     int64_t life = 0, process = 0;
-    bool member = false;  // also while its life is forgotten
+    bool member = false;  // busy, idle or unheard
   };
   struct Part {
     int worker = -1;  // that has it, or had it; -1: it is free

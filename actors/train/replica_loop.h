@@ -148,8 +148,12 @@ inline absl::Status OfUpdate(const absl::Status& s) {
   return absl::IsDataLoss(s) ? Aborted("an update broke off: ", s.message()) : s;
 }
 
-// Waits until the other workers have heard of the end, but not for long: one may be gone.
-void AwaitOthers(Session& session, const ServerState& state, int workers);
+// How long whoever has ended waits for the others to hear of it: one may be gone.
+inline constexpr std::chrono::milliseconds kForOthers{5000};
+// Waits until the other ones of so many workers have heard of the end, and no longer than until
+// `end`.
+void AwaitOthers(Session& session, const ServerState& state, int workers,
+                 std::chrono::steady_clock::time_point end = std::chrono::steady_clock::now() + kForOthers);
 
 }  // namespace troupe::train
 

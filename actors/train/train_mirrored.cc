@@ -115,13 +115,21 @@ class MirrorChief {
     }
     if (!mirrored_.options().others_follow) return absl::OkStatus();
     TROUPE_RETURN_IF_ERROR(loop_.session().Run({}, {}, {mirrored_.state().begin()}, nullptr));
-    // One that is gone has a checkpoint to see it from, or nobody to wait for.
-    RunOptions soon;
-    soon.timeout_ms = 2000;
+    // One that is gone has a checkpoint to see it from, or nobody to wait for. Each is told in a
+    // step of its own, which the loss of another one does not end; who is silent takes its part of
+    // the time that is left, and leaves the others theirs.
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point end = Clock::now() + kForOthers;
     int told = 0;
-    for (const Operation& tell : mirrored_.tell_end())
-      told += tell.valid() && loop_.session().Run(soon, {}, {}, {tell}, nullptr, nullptr).ok();
-    AwaitOthers(loop_.session(), mirrored_.state(), told + 1);
+    int64_t others = mirrored_.replicas() - 1;
+    for (const Operation& tell : mirrored_.tell_end()) {
+      if (!tell.valid()) continue;
+      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
+      RunOptions soon;
+      soon.timeout_ms = std::clamp<int64_t>(left.count() / others--, 1, 2000);
+      told += loop_.session().Run(soon, {}, {}, {tell}, nullptr, nullptr).ok();
+    }
+    AwaitOthers(loop_.session(), mirrored_.state(), told + 1, end);
     return absl::OkStatus();
   }
 

@@ -25,20 +25,6 @@ int64_t NewProcess() {
   return static_cast<int64_t>((bits >> (kLifeBits + 2)) | 1);
 }
 
-}  // namespace
-
-void AwaitOthers(Session& session, const ServerState& state, int workers) {
-  constexpr std::chrono::milliseconds kAtMost{5000}, kLook{20};
-  const auto end = std::chrono::steady_clock::now() + kAtMost;
-  while (std::chrono::steady_clock::now() < end) {
-    const absl::StatusOr<Tensor> ended = session.Get(state.ended());
-    if (!ended.ok() || ended->scalar<int64_t>() >= workers - 1) return;
-    std::this_thread::sleep_for(kLook);
-  }
-}
-
-namespace {
-
 // The chief: hears notices, updates, saves, hands out tokens.
 class Chief {
  public:

@@ -5,10 +5,10 @@
 //   cluster_mnist --cluster CLUSTER --job worker --task 1 --steps 100 --model_dir RUN
 //
 // CLUSTER is one of: flags, 'ps=localhost:2222;worker=localhost:2223,localhost:2224'; a file with a
-// ClusterDef (text), or with such flags. The parameter servers are processes of `troupe serve`, and
-// each worker is a process of this program. The worker 0 is the chief: it gives the variables their
-// values, adds up what the workers send, saves, and restores. With --mode allreduce there are no
-// parameter servers.
+// ClusterDef (text), or with such flags (ClusterSpec::FromFlagsOrFile). The parameter servers are
+// processes of `troupe serve`, and each worker is a process of this program. The worker 0 is the
+// chief: it gives the variables their values, adds up what the workers send, saves, and restores.
+// With --mode allreduce there are no parameter servers.
 //
 // Flags. All workers are given the same ones but for --task:
 //   --cluster C         as above
@@ -39,7 +39,8 @@
 //   --save_steps K      updates between checkpoints; there is one before the first step, too
 //   --report_steps K    updates between the lines of --json, 1 = each
 //   --net small         one hidden layer of 32 units; e8: the conv net E8 of examples/mnist
-//   --data DIR          with the four IDX files of MNIST; "": the digits of examples/mnist
+//   --data DIR          with the four IDX files of MNIST; "": the digits of --digits
+//   --digits FILE       of 8x8 pixels, used without --data; else those of examples/mnist
 //   --threads T         that compute; 0 = one per core
 //   --heartbeat MS      between two heartbeats, as of `troupe serve`
 //   --give_up MS        how long a lost process is waited for
@@ -62,9 +63,7 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
-#include <fstream>
 #include <optional>
-#include <sstream>
 
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
@@ -97,18 +96,6 @@ struct Flags {
   double learning_rate = 0;
   bool json = false, await_all = false, live_replicas = false;
 };
-
-absl::StatusOr<ClusterSpec> ReadCluster(const std::string& text) {
-  if (text.find('=') != std::string::npos) return ClusterSpec::FromFlags(text);
-  std::ifstream file(text);
-  if (!file) return NotFound("there is no file ", text);
-  std::stringstream all;
-  all << file.rdbuf();
-  std::string words = all.str();
-  if (words.find('{') != std::string::npos) return ClusterSpec::FromText(words);
-  while (!words.empty() && std::isspace(static_cast<unsigned char>(words.back()))) words.pop_back();
-  return ClusterSpec::FromFlags(words);
-}
 
 std::vector<ClusterTask> TasksOf(const ClusterSpec& cluster, const std::string& job) {
   std::vector<ClusterTask> tasks;
@@ -290,17 +277,14 @@ absl::StatusOr<train::TrainingReport> Part::Train(const train::TrainingOptions& 
 absl::Status Part::Run() {
   if (flags_.parts > 0 && flags_.task != 0) LeaveAtSigterm();
   ServerOptions options;
-  TROUPE_ASSIGN_OR_RETURN(options.spec.cluster, ReadCluster(flags_.cluster));
+  TROUPE_ASSIGN_OR_RETURN(options.spec.cluster, ClusterSpec::FromFlagsOrFile(flags_.cluster));
   options.spec.task = {"worker", flags_.task};
   const std::vector<ClusterTask> servers = TasksOf(options.spec.cluster, "ps"),
                                  workers = TasksOf(options.spec.cluster, "worker");
   const bool mirrored = flags_.mode == "allreduce";
   if (servers.empty() && !mirrored) return InvalidArgument("the cluster has no parameter servers (job ps)");
   options.runtime.threads = flags_.threads;
-  if (flags_.heartbeat > 0) {
-    const milliseconds beat(flags_.heartbeat);
-    options.heartbeat = {beat, beat * 3 / 2, beat * 39 / 20};
-  }
+  if (flags_.heartbeat > 0) options.heartbeat = HeartbeatPolicy::Of(milliseconds(flags_.heartbeat));
   TROUPE_ASSIGN_OR_RETURN(digits_, cluster_mnist::DigitsOf(flags_.data, flags_.digits));
   if (flags_.parts > 0 && flags_.mode != "sync") return InvalidArgument("--parts are of --mode sync");
   if (flags_.live_replicas && flags_.mode != "sync" && flags_.mode != "backup")

@@ -9,7 +9,7 @@
 // What is wrong is an INVALID_ARGUMENT that names the place: line and column, or the variable.
 //
 // Source of the semantics: tf.train.ClusterSpec and TensorFlow's cluster resolvers.
-// Thread rule: pure functions and plain values.
+// Thread rule: pure functions and plain values; FromFlagsOrFile reads a file.
 #ifndef TROUPE_CLUSTER_H_
 #define TROUPE_CLUSTER_H_
 
@@ -55,6 +55,10 @@ class ClusterSpec {
   // "ps=host:port,host:port;worker=host:port". Tasks are numbered from 0; after "3@host:port" from
   // there. The error names the column.
   static absl::StatusOr<ClusterSpec> FromFlags(std::string_view text);
+  // What a user names: flags, which have a '='; else the path of a file (64 MiB at most) with a
+  // ClusterDef as text, which has a brace, or with such flags. An error in a file names its path;
+  // NOT_FOUND when it cannot be opened. Blocks while it reads.
+  static absl::StatusOr<ClusterSpec> FromFlagsOrFile(const std::string& text);
 
   // INVALID_ARGUMENT when the job is no name ([A-Za-z][A-Za-z0-9_]*), the index not in 0 to
   // kMostIndex, or the address none; ALREADY_EXISTS when the task or the address is there.

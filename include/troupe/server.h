@@ -46,6 +46,10 @@ struct HeartbeatPolicy {
   std::chrono::milliseconds interval{200};
   std::chrono::milliseconds suspect_after{300};
   std::chrono::milliseconds dead_after{390};
+  // The others in the proportion of those above: who is silent is found within two intervals.
+  static constexpr HeartbeatPolicy Of(std::chrono::milliseconds interval) {
+    return {interval, interval * 3 / 2, interval * 39 / 20};
+  }
 };
 
 // How a server calls another one. Times are at most a day.

@@ -1,7 +1,7 @@
 // Which way of computing a product or a convolution is the fastest on this machine: measured where
 // it runs, kept in a file, printed by `troupe tune`.
 //
-//   SetTuning(TuningMode::kAll);                      // from the next step on
+//   SetTuning(TuningMode::kAll);                      // from the next product on
 //   absl::Status s = SaveTuning("mem://tuning.txt");  // behind the last
 //
 // Problem: there are several loops for one product, and several ways to share it among threads.
@@ -13,7 +13,8 @@
 // twice. A way is timed 2 to 12 times, the more the shorter it is and the closer to the fastest,
 // and its least time counts. Another way than the fixed choice is taken when it is at least 3 %
 // faster. A problem's trials end when all ways have been timed, or when they have taken one second
-// together. At most 1024 problems are kept; later ones go by the fixed choice.
+// together. At most 1024 problems are tried, those that come first; later ones go by what a file
+// says of them, else by the fixed choice.
 //
 // Bits. Ways may round differently. With kFixed and kSameBits, equal graphs, feeds and seeds give
 // equal bits in every run, whatever the clock said. With kAll they may differ in the last bits:
@@ -45,6 +46,8 @@ enum class TuningMode {
   kAll,       // what a file says, else the fastest
 };
 
+// Holds for all products and convolutions that begin afterwards, also within a step that is under
+// way: who needs equal bits calls it while no step runs.
 void SetTuning(TuningMode mode);
 TuningMode CurrentTuning();
 
@@ -72,7 +75,8 @@ void NoteTuningNodes(bool note);
 // Takes the choices of a file, also for problems that come later, in place of those that were
 // measured. All of them or none: INVALID_ARGUMENT names the line that is damaged,
 // FAILED_PRECONDITION says on which other machine (processor, instruction level, version of oneDNN)
-// the file was measured, NOT_FOUND that there is none. `path` as in troupe/files.h.
+// the file was measured, NOT_FOUND that there is none. `path` as in troupe/files.h. What another
+// file said before holds only for problems that have come by now: runs that are to repeat load one.
 absl::Status LoadTuning(const std::string& path);
 // Writes what was measured, in place of the file. What the file says of other problems stays in it.
 // An error of LoadTuning, but NOT_FOUND, is an error here, and the file is left as it is. Two

@@ -11,12 +11,17 @@
 // rounded once; complex products are four real ones.
 //
 // Zeros: a product that leaves them out does so only when the right operand is finite, so that 0 *
-// infinity is NaN as ever. Which way a product goes depends on its shape and on its operands, never
-// on time.
+// infinity is NaN as ever.
 //
-// Thread rule: reentrant. With `threads` the rows or columns of C are split among them, in ranges
-// that depend on the sizes and on the number of threads only, so that results repeat bit for bit;
-// null computes on the caller.
+// Bits: unless tuning is on, which way a product goes depends on its shape and on its operands,
+// never on time, and the ranges into which it is split on its sizes and the number of threads, so
+// that results repeat bit for bit. Tuning (troupe/tuning.h) takes other loops and ranges for
+// float32 products by own loops, panels or oneDNN: with kFixed those of a file, which repeat as
+// well; with kSameBits those that measured times choose among ways of equal bits; with kAll those
+// that measured times choose among all, so that the last bits may differ.
+//
+// Thread rule: reentrant. With `threads` the rows or columns of C are split among them; null
+// computes on the caller.
 #ifndef TROUPE_KERNELS_PRODUCT_GEMM_H_
 #define TROUPE_KERNELS_PRODUCT_GEMM_H_
 

@@ -6,6 +6,19 @@
 #include "troupe/strings.h"
 
 namespace troupe::tune {
+namespace {
+
+// Its index; the number of ways when there is none of this name.
+size_t IndexOf(const std::vector<Way>& ways, const std::string& name) {
+  return std::find_if(ways.begin(), ways.end(), [&](const Way& w) { return w.name == name; }) - ways.begin();
+}
+
+// Whether the way that a file names holds in a mode.
+bool HoldsIn(TuningMode mode, const std::vector<Way>& ways, size_t way) {
+  return mode != TuningMode::kSameBits || way == 0 || ways[way].same_bits;
+}
+
+}  // namespace
 
 Key::Key(const Problem* problem, std::initializer_list<int64_t> numbers) : problem_(problem) {
   std::copy_n(numbers.begin(), std::min<size_t>(numbers.size(), kMostNumbers), numbers_.begin());
@@ -98,18 +111,15 @@ bool Choice::End(TuningMode mode, int way, int64_t ns) {
 
 bool Choice::Take(const SavedChoice& saved) {
   std::lock_guard<std::mutex> lock(mu_);
-  const auto find = [&](const std::string& name) {
-    return std::find_if(ways_.begin(), ways_.end(), [&](const Way& w) { return w.name == name; }) - ways_.begin();
-  };
-  const size_t way = find(saved.way);
+  const size_t way = IndexOf(ways_, saved.way);
   if (way == ways_.size()) return false;
   for (const auto& [name, us] : saved.times) {
-    if (const size_t i = find(name); i < ways_.size()) tried_[i].least_ns = std::llround(us * 1e3);
+    if (const size_t i = IndexOf(ways_, name); i < ways_.size()) tried_[i].least_ns = std::llround(us * 1e3);
   }
   from_file_ = true;
   for (const TuningMode mode : {TuningMode::kFixed, TuningMode::kSameBits, TuningMode::kAll}) {
-    if (mode == TuningMode::kSameBits && way > 0 && !Competes(mode, way)) continue;
-    chosen_[static_cast<int>(mode)].store(static_cast<int>(way), std::memory_order_release);
+    if (HoldsIn(mode, ways_, way))
+      chosen_[static_cast<int>(mode)].store(static_cast<int>(way), std::memory_order_release);
   }
   return true;
 }
@@ -180,9 +190,18 @@ Choice* ChoiceTable::Add(const Key& key, std::vector<Way> ways) {
 void ChoiceTable::Learn(SavedChoices saved) {
   std::lock_guard<std::mutex> lock(mu_);
   saved_ = std::move(saved);
+  has_saved_.store(!saved_.empty(), std::memory_order_release);
   for (const std::unique_ptr<Choice>& c : all_) {
     if (const auto it = saved_.find(c->key().Text()); it != saved_.end()) c->Take(it->second);
   }
+}
+
+int ChoiceTable::LookUp(const Key& key, TuningMode mode, const std::vector<Way>& ways) const {
+  const std::string problem = key.Text();
+  std::lock_guard<std::mutex> lock(mu_);
+  const auto it = saved_.find(problem);
+  const size_t way = it == saved_.end() ? ways.size() : IndexOf(ways, it->second.way);
+  return way < ways.size() && HoldsIn(mode, ways, way) ? static_cast<int>(way) : 0;
 }
 
 std::vector<Choice*> ChoiceTable::All() const {

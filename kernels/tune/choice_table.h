@@ -10,7 +10,8 @@
 // way 0 stays unless another one is faster by kGain, so that noise changes nothing. Trials that
 // have taken kMostNs together end with the best so far. A call that fails or is cut off does not
 // count. The table holds at most kMost problems and forgets none; for later ones there is no
-// Choice, and way 0 is taken.
+// Choice, and SavedWay is taken: which problems come first is a matter of time, and what a file
+// says must not be.
 //
 // Thread rule: all methods are thread safe. Finding a problem that is known, and its choice if that
 // is made, takes no lock.
@@ -135,6 +136,12 @@ class ChoiceTable {
   }
   // What a file says, for the problems that there are and for those that come.
   void Learn(SavedChoices saved);
+  // The way of a problem that has no Choice: what the last file says, else way 0. Takes a lock when
+  // there was a file.
+  template <class F>
+  int SavedWay(const Key& key, TuningMode mode, F&& ways) const {
+    return has_saved_.load(std::memory_order_acquire) ? LookUp(key, mode, ways()) : 0;
+  }
   // In the order in which they came.
   std::vector<Choice*> All() const;
 
@@ -143,10 +150,12 @@ class ChoiceTable {
 
   bool Full() const { return size_.load(std::memory_order_relaxed) >= kMost; }
   Choice* Add(const Key& key, std::vector<Way> ways);
+  int LookUp(const Key& key, TuningMode mode, const std::vector<Way>& ways) const;
 
   // By hash, the next free one where two meet; what is set stays.
   std::array<std::atomic<Choice*>, kSlots> slots_ = {};
   std::atomic<size_t> size_{0};
+  std::atomic<bool> has_saved_{false};
   mutable std::mutex mu_;
   std::vector<std::unique_ptr<Choice>> all_;  // under mu_
   SavedChoices saved_;                        // under mu_

@@ -58,7 +58,11 @@ class Trial {
   template <class F>
   Trial(const Key& key, F&& ways) : mode_(CurrentTuning()) {
     if (mode_ == TuningMode::kOff) return;
-    if (Choice* const choice = Table().FindOrAdd(key, ways)) Begin(choice);
+    if (Choice* const choice = Table().FindOrAdd(key, ways)) {
+      Begin(choice);
+    } else {
+      way_ = Table().SavedWay(key, mode_, ways);
+    }
   }
   // Without Done the call does not count: it threw.
   ~Trial() {

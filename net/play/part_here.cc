@@ -121,9 +121,7 @@ absl::Status PartHere::StartServer() {
   options.insecure = first.kind == Kind::kTopology && IsYes(first, "insecure");
   if (part_.Find("heartbeat") != nullptr) {
     const auto interval = std::chrono::duration_cast<milliseconds>(DurationOf(part_, "heartbeat", {}));
-    options.heartbeat.interval = interval;
-    options.heartbeat.suspect_after = interval * 3 / 2;
-    options.heartbeat.dead_after = interval * 39 / 20;
+    options.heartbeat = HeartbeatPolicy::Of(interval);
   }
   TROUPE_ASSIGN_OR_RETURN(server_, Server::StartIn(*system_, options));
   runtime_ = server_->runtime();

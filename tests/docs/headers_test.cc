@@ -486,7 +486,7 @@ BOOST_AUTO_TEST_CASE(the_program_of_checkpoint) {
 BOOST_AUTO_TEST_CASE(the_program_of_tuning) {
   // clang-format off
   // [include/troupe/tuning.h]
-  SetTuning(TuningMode::kAll);                      // from the next step on
+  SetTuning(TuningMode::kAll);                      // from the next product on
   absl::Status s = SaveTuning("mem://tuning.txt");  // behind the last
   // [/include/troupe/tuning.h]
   // clang-format on

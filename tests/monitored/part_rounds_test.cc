@@ -201,6 +201,35 @@ BOOST_AUTO_TEST_CASE(edge_15_after_a_loss_nobody_is_known) {
   BOOST_TEST(h.rounds.workers() == 1);
 }
 
+BOOST_AUTO_TEST_CASE(edges_17_18_and_19_who_had_come_before_a_loss_is_still_told_of) {
+  Heard h(4, 4);
+  for (int w = 0; w < 3; ++w) h.Hello(w, kFirst);
+  BOOST_TEST(h.Changes() == "+0 +1 +2");
+  h.Handed();
+  h.rounds.Begin(4);
+  BOOST_TEST(h.rounds.workers() == 3);
+  // Nobody has a part before it says hello, and what its life of before sends is void.
+  h.Gradient(1, kFirst, 102);
+  BOOST_TEST(h.rounds.dropped() == 1);
+  BOOST_TEST(h.Handed() == "");
+  h.Hello(0, kFirst + 1);
+  BOOST_TEST(h.Changes() == "");
+  BOOST_TEST(h.Handed() == "0:5.1:4.0#104");
+  for (int i = 0; i < 2; ++i) h.Say(SyncReplicas::kGone, 1, 0);
+  BOOST_TEST(h.Changes() == "!1");
+  BOOST_TEST(!h.rounds.is_member(1));
+  for (int i = 0; i < 2; ++i) h.Say(SyncReplicas::kLeaves, 2, kFirst);
+  BOOST_TEST(h.Changes() == "-2");
+  BOOST_TEST(h.rounds.workers() == 1);
+  // Who had not come is away as before.
+  BOOST_TEST(!h.rounds.is_member(3));
+  h.Say(SyncReplicas::kGone, 3, 0);
+  BOOST_TEST(h.Changes() == "");
+  h.Hello(1, kFirst + 1);
+  BOOST_TEST(h.Changes() == "+1");
+  BOOST_TEST(h.Handed() == "1:5.1:4.1#105");
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace

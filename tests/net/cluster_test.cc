@@ -2,7 +2,11 @@
 // sentence for wrong input with its place, and that changed input gives a value or an error.
 #include "troupe/cluster.h"
 
+#include <unistd.h>
+
 #include <boost/test/unit_test.hpp>
+#include <filesystem>
+#include <fstream>
 #include <random>
 
 #include "net/json.h"
@@ -93,6 +97,30 @@ BOOST_AUTO_TEST_CASE(wrong_flags_are_told_with_their_column) {
       {"ps=a:1,0@b:1", "cluster, column 8: task 0 of job 'ps' is given twice"},
   };
   for (const auto& [text, error] : rows) BOOST_TEST(Shown(ClusterSpec::FromFlags(text)) == error);
+}
+
+BOOST_AUTO_TEST_CASE(what_a_user_names_is_flags_or_a_file_of_either_form) {
+  const std::string path = (std::filesystem::temp_directory_path() / StrCat("troupe_cluster_", ::getpid())).string();
+  const auto of_file = [&](const std::string& text) {
+    std::ofstream(path) << text;
+    return Shown(ClusterSpec::FromFlagsOrFile(path));
+  };
+  BOOST_TEST(Shown(ClusterSpec::FromFlagsOrFile(kFlags)) == kFlags);
+  BOOST_TEST(of_file(kText) == kFlags);
+  BOOST_TEST(of_file("job < name: 'ps' tasks < key: 0 value: 'a:1' > >") == "ps=a:1");
+  BOOST_TEST(of_file(StrCat("\n ", kFlags, " \r\n")) == kFlags);
+  BOOST_TEST(of_file("ps=a") ==
+             StrCat(path, ": cluster, column 4: the address 'a' is not host:port: there is no port"));
+  BOOST_TEST(of_file("job {") == StrCat(path, ": cluster, line 1, column 6: Expected identifier, got: "));
+  BOOST_TEST(
+      of_file(" \n") ==
+      StrCat(path,
+             ": cluster, column 1: there is no task; a cluster looks like ps=host:port;worker=host:port,host:port"));
+  std::filesystem::remove(path);
+  const absl::Status none = ClusterSpec::FromFlagsOrFile(path).status();
+  BOOST_TEST(absl::IsNotFound(none), none);
+  BOOST_TEST(Shown(ClusterSpec::FromFlagsOrFile("ps=a")) ==
+             "cluster, column 4: the address 'a' is not host:port: there is no port");
 }
 
 BOOST_AUTO_TEST_CASE(only_the_machine_itself_is_loopback) {

@@ -8,8 +8,10 @@ of a veth pair; the other ends are in a fourth one, where this script is the swi
 cuts a link (ip link set ... down), holds frames back, and lets later ones overtake them: all by
 packet sockets, without a module of the kernel's. What docs/cluster.md and
 docs/guide/training_on_a_cluster.md say is asserted: who is cut off is noticed within two
-heartbeats, steps that need it end with an error that names its task, and training goes on after the
-healing with the losses and the bits of the undisturbed run.
+heartbeats and 1.5 s, steps that need it end with an error that names its task, and training goes on
+after the healing with the losses and the bits of the undisturbed run. The 1.5 s are for a busy
+machine, where a process that is not run cannot notice anything; that it is within two heartbeats is
+tested by tests/net/membership_test.cc, whose clock is its own.
 
 The namespaces have no names, and live in a namespace of processes that ends with this script,
 however it ends: nothing is left behind. Exit status: 0; 1 when something differs; 77, with a line,
@@ -37,7 +39,8 @@ import time
 
 sys.dont_write_bytecode = True
 BEAT = 0.5  # seconds between heartbeats
-# For what a busy machine adds: a process that is not run cannot notice anything.
+# For what a busy machine adds: a process that is not run cannot notice anything, and after that it
+# gives others as much time more (net/membership.h).
 SLACK = 1.5
 SKIPPED = 77
 PS, CHIEF, OTHER = "ps:0", "worker:0", "worker:1"
@@ -242,7 +245,7 @@ class Run:
 
 def in_time(what, seconds):
     if seconds > 2 * BEAT + SLACK:
-        raise Failed("%s: noticed after %.3f s; two heartbeats are %g s" % (what, seconds, 2 * BEAT))
+        raise Failed("%s: noticed after %.3f s; two heartbeats are %g s, and %g s more are allowed" % (what, seconds, 2 * BEAT, SLACK))
 
 
 def stay_cut():

@@ -33,7 +33,7 @@ ServerOptions Options(const std::string& cluster, const std::string& job, int ta
   ServerOptions o;
   o.spec = {ClusterSpec::FromFlags(cluster).value(), {job, task}};
   // Sparse enough that a busy machine takes nobody for dead.
-  o.heartbeat = {1000ms, 1500ms, 1950ms};
+  o.heartbeat = HeartbeatPolicy::Of(1000ms);
   return o;
 }
 HostPort AddressOf(const ServerOptions& o) { return o.spec.cluster.AddressOf(o.spec.task).value(); }
@@ -280,7 +280,7 @@ BOOST_AUTO_TEST_CASE(who_stops_can_be_asked_meanwhile) {
   Process peer({"serve", "--cluster", cluster, "--job", "ps", "--task", "0", "--heartbeat", "60000"});
   BOOST_REQUIRE(peer.Line() != "");
   ServerOptions options = Options(cluster, "worker");
-  options.heartbeat = {60000ms, 90000ms, 117000ms};
+  options.heartbeat = HeartbeatPolicy::Of(60000ms);
   const auto server = Server::Start(options).value();
   BOOST_REQUIRE(Await([&] { return First(*server) == TaskHealth::kAlive; }));
   peer.Signal(SIGSTOP);

@@ -31,7 +31,7 @@ constexpr const char* kWorker = "/job:worker/replica:0/task:0";
 ServerOptions Options(const std::string& cluster, const std::string& job, int task = 0) {
   ServerOptions o;
   o.spec = {ClusterSpec::FromFlags(cluster).value(), {job, task}};
-  o.heartbeat = {1000ms, 1500ms, 1950ms};
+  o.heartbeat = HeartbeatPolicy::Of(1000ms);
   o.runtime.threads = 1;
   return o;
 }

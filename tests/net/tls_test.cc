@@ -39,7 +39,7 @@ struct Clients {
 ServerOptions Options(const std::string& cluster, const std::string& job, const TlsOptions& tls) {
   ServerOptions o;
   o.spec = {ClusterSpec::FromFlags(cluster).value(), {job, 0}};
-  o.heartbeat = {1000ms, 1500ms, 1950ms};
+  o.heartbeat = HeartbeatPolicy::Of(1000ms);
   o.runtime.threads = 1;
   o.tls = tls;
   return o;

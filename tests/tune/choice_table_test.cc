@@ -177,6 +177,25 @@ BOOST_AUTO_TEST_CASE(the_table_is_bounded) {
   BOOST_CHECK_EQUAL(table.All().size(), ChoiceTable::kMost);
 }
 
+// Which problems came before the table was full is a matter of time, and changes no bit.
+BOOST_AUTO_TEST_CASE(a_file_decides_also_where_the_table_is_full) {
+  ChoiceTable table;
+  for (size_t i = 0; i < ChoiceTable::kMost; ++i) table.FindOrAdd(KeyOf(i), Ways);
+  const Key split = KeyOf(-1), library = KeyOf(-2), odd = KeyOf(-3), unknown = KeyOf(-4);
+  BOOST_CHECK_EQUAL(table.SavedWay(split, kAll, Ways), 0);
+  table.Learn({{split.Text(), {"split", {{"split", 1.5}}}},
+               {library.Text(), {"library", {{"library", 7.0}}}},
+               {odd.Text(), {"unheard_of", {{"unheard_of", 7.0}}}}});
+  for (const TuningMode mode : {TuningMode::kFixed, kAll}) {
+    BOOST_CHECK_EQUAL(table.SavedWay(split, mode, Ways), 1);
+    BOOST_CHECK_EQUAL(table.SavedWay(library, mode, Ways), 2);
+    BOOST_CHECK_EQUAL(table.SavedWay(odd, mode, Ways), 0);
+    BOOST_CHECK_EQUAL(table.SavedWay(unknown, mode, Ways), 0);
+  }
+  BOOST_CHECK_EQUAL(table.SavedWay(split, kSameBits, Ways), 1);
+  BOOST_CHECK_EQUAL(table.SavedWay(library, kSameBits, Ways), 0);  // it has other bits
+}
+
 BOOST_AUTO_TEST_CASE(the_nodes_of_a_problem_are_bounded) {
   Choice c(KeyOf(1), Ways());
   for (int i = 0; i < 100; ++i) c.NoteNode(StrCat("n", i / 2), "MatMul");

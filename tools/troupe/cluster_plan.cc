@@ -7,7 +7,6 @@
 #include <optional>
 #include <utility>
 
-#include "graph/core/read_file.h"
 #include "net/free_ports.h"
 
 namespace troupe::tool {
@@ -59,16 +58,7 @@ absl::StatusOr<ClusterSpec> ReadCluster(const std::string& text) {
     TROUPE_ASSIGN_OR_RETURN(std::optional<ClusterSpec> counted, FromCounts(text));
     if (counted) return *std::move(counted);
   }
-  ClusterSpec spec;
-  if (text.find('=') != std::string::npos) {
-    TROUPE_ASSIGN_OR_RETURN(spec, ClusterSpec::FromFlags(text));
-  } else {
-    TROUPE_ASSIGN_OR_RETURN(const std::string file, ReadFile(text, 64 << 20));
-    auto read = ClusterSpec::FromText(file);
-    if (!read.ok()) return Annotate(read.status(), text);
-    spec = *std::move(read);
-  }
-  if (spec.empty()) return InvalidArgument("the cluster ", text, " has no tasks");
+  TROUPE_ASSIGN_OR_RETURN(ClusterSpec spec, ClusterSpec::FromFlagsOrFile(text));
   for (const auto& [task, address] : spec.tasks()) {
     if (!address.IsLoopback()) {
       return FailedPrecondition("the address ", address.ToString(), " of ", NameOf(task), " is not of this machine ",

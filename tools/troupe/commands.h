@@ -86,7 +86,7 @@ struct CheckpointFlags {
 int CheckpointCommand(const CheckpointFlags& flags);
 
 struct ServeFlags {
-  std::string cluster;  // a file with a ClusterDef as text, or "ps=host:port;worker=host:port"
+  std::string cluster;  // as ClusterSpec::FromFlagsOrFile reads it
   std::string job;
   int task = -1;
   std::string from;       // "tf_config", "slurm", or "": the three above

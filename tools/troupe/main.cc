@@ -116,7 +116,7 @@ template <class Command>
 void AddServers(const Command& command, ServeFlags* serve, StatusFlags* status) {
   CLI::App* s = command("serve", kServeAbout, [serve] { return ServeCommand(*serve); });
   s->add_option("--cluster", serve->cluster,
-                "A file with a ClusterDef as text, or ps=HOST:PORT;worker=HOST:PORT,HOST:PORT");
+                "ps=HOST:PORT;worker=HOST:PORT,HOST:PORT, or a file with that or with a ClusterDef as text");
   s->add_option("--job", serve->job, "The job of this task");
   s->add_option("--task", serve->task, "Its number");
   s->add_option("--from", serve->from, "Take cluster, job and task from these variables of the environment")
@@ -162,10 +162,10 @@ another terminal. All that is known of the cluster is in the folder --dir.)";
 
 constexpr const char* kUpAbout = R"(Starts a cluster: a program for each job that has one, and servers for the others.
 
-CLUSTER is a file with a ClusterDef as text, or addresses, ps=HOST:PORT;worker=HOST:PORT,HOST:PORT, or numbers of
-tasks, ps=1;worker=2, which get free ports. In a program's command {cluster}, {job}, {task}, {address} and {dir}
-are filled in. Programs are started again when they fail, servers always; when all programs have ended well, the
-servers are stopped, and the status is 0. SIGINT and SIGTERM stop all in order, the second one at once.)";
+CLUSTER is addresses, ps=HOST:PORT;worker=HOST:PORT,HOST:PORT, or a file with these or with a ClusterDef as text, or
+numbers of tasks, ps=1;worker=2, which get free ports. In a program's command {cluster}, {job}, {task}, {address}
+and {dir} are filled in. Programs are started again when they fail, servers always; when all programs have ended
+well, the servers are stopped, and the status is 0. SIGINT and SIGTERM stop all in order, the second one at once.)";
 
 void AddCluster(CLI::App* c, ClusterUpFlags* up, ClusterAskFlags* ask) {
   c->require_subcommand(1);

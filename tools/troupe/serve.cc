@@ -7,7 +7,6 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
-#include "graph/core/read_file.h"
 #include "tools/troupe/commands.h"
 #include "tools/troupe/metrics.h"
 #include "tools/troupe/output.h"
@@ -26,15 +25,7 @@ absl::StatusOr<ServerSpec> ReadSpec(const ServeFlags& flags) {
     return InvalidArgument("name --cluster, --job and --task, or --from");
   ServerSpec spec;
   spec.task = {flags.job, flags.task};
-  if (flags.cluster.find('=') != std::string::npos) {
-    TROUPE_ASSIGN_OR_RETURN(spec.cluster, ClusterSpec::FromFlags(flags.cluster));
-    return spec;
-  }
-  constexpr uint64_t kMost = 64 << 20;
-  TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadFile(flags.cluster, kMost));
-  auto cluster = ClusterSpec::FromText(text);
-  if (!cluster.ok()) return Annotate(cluster.status(), flags.cluster);
-  spec.cluster = *std::move(cluster);
+  TROUPE_ASSIGN_OR_RETURN(spec.cluster, ClusterSpec::FromFlagsOrFile(flags.cluster));
   return spec;
 }
 
@@ -104,12 +95,7 @@ int ServeCommand(const ServeFlags& flags) {
   options.runtime.memory_limit = flags.memory_limit;
   options.clients.most_sessions = flags.most_sessions;
   options.clients.most_sessions_of_client = flags.most_sessions_of_client;
-  if (flags.heartbeat_ms > 0) {
-    const milliseconds interval(flags.heartbeat_ms);
-    options.heartbeat.interval = interval;
-    options.heartbeat.suspect_after = interval * 3 / 2;
-    options.heartbeat.dead_after = interval * 39 / 20;
-  }
+  if (flags.heartbeat_ms > 0) options.heartbeat = HeartbeatPolicy::Of(milliseconds(flags.heartbeat_ms));
   // Standard output has the one line.
   spdlog::set_default_logger(spdlog::stderr_logger_mt("troupe"));
   // No thread of the server takes them: they wait for sigwait.

@@ -24,8 +24,8 @@ namespace troupe {
 namespace TROUPE_EXPORT train {
 
 struct MirroredOptions {
-  // The other processes call TrainMirrored, too: when all is done the chief waits until they have
-  // heard of it, for 5 s at most.
+  // The other processes call TrainMirrored, too: when all is done the chief tells them, and waits
+  // until they have heard of it, for 5 s at most together.
   bool others_follow = true;
   std::string name = "mirrored";
 };

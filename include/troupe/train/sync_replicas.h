@@ -61,7 +61,10 @@ struct SyncReplicasOptions {
   int workers = 1;  // elastic: as many as there may be; worker 0 is always one of them
   int worker = 0;   // of this process
   int take = 0;     // gradients of an update; 0: all. Not with `parts`
-  int parts = 0;    // elastic: gradients of a step, at most kMostParts; 0: one of each worker
+  // Elastic: gradients of a step, at most kMostParts; 0: one of each worker. Each part has nodes of
+  // its own in the graph, and is a target of its own: a worker compiles its step anew for each part
+  // that it is given for the first time.
+  int parts = 0;
   // Each parameter server has a replica of its variables at another one, from where they come back
   // when it is lost: no update is made again but the one that broke off (server_state.h).
   bool live_replicas = false;

@@ -115,15 +115,29 @@ void LeaveAtSigterm() {
   ::sigaction(SIGTERM, &action, nullptr);
 }
 
-// Whether another task is there, as this server sees it.
-bool IsThere(const Server& server, const ClusterTask& task) {
-  const absl::StatusOr<ServerStatus> status = server.status();
-  if (!status.ok()) return true;
-  for (const TaskStatus& other : status->others) {
-    if (other.task == task) return other.health == TaskHealth::kAlive || other.health == TaskHealth::kSuspected;
+// Whether other tasks are there, as this server sees them. It is asked once for all of them: each
+// time costs as much as there are tasks. For one thread.
+class Presence {
+ public:
+  explicit Presence(const Server& server) : server_(server) {}
+  bool Has(const ClusterTask& task) {
+    const Clock::time_point now = Clock::now();
+    if (!asked_ || now - asked_at_ > milliseconds(20)) {
+      asked_ = server_.status();
+      asked_at_ = now;
+    }
+    if (!asked_->ok()) return true;
+    for (const TaskStatus& other : (*asked_)->others) {
+      if (other.task == task) return other.health == TaskHealth::kAlive || other.health == TaskHealth::kSuspected;
+    }
+    return true;
   }
-  return true;
-}
+
+ private:
+  const Server& server_;
+  std::optional<absl::StatusOr<ServerStatus>> asked_;
+  Clock::time_point asked_at_;
+};
 
 // This process's part in the training.
 class Part {
@@ -301,6 +315,7 @@ absl::Status Part::Run() {
   if (!mirrored || flags_.await_all)
     TROUPE_RETURN_IF_ERROR(AwaitTasks(*server, flags_.await_all ? all_others : servers));
   if (told_to_leave) return absl::OkStatus();
+  Presence presence(*server);
   // [train]
   train::TrainingOptions training;
   training.session.runtime = server->runtime();
@@ -310,7 +325,7 @@ absl::Status Part::Run() {
   training.give_up = milliseconds(flags_.give_up);
   training.feeds = [this](int64_t step) { return FeedsOf(step, flags_.task); };
   training.part_feeds = [this](int64_t step, int part) { return FeedsOf(step, part); };
-  training.is_there = [&](int worker) { return IsThere(*server, {"worker", worker}); };
+  training.is_there = [&](int worker) { return presence.Has({"worker", worker}); };
   training.leaves = [] { return told_to_leave.load(); };
   training.update_feeds = [this](int64_t step) { return RateOf(step); };
   training.on_event = [this](const train::TrainingEvent& event) { report_.Tell(event); };

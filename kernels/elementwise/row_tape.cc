@@ -267,8 +267,12 @@ void RowTape::RunPiece(const RowPlan& plan, const Walk& walk, int64_t at, int64_
       in[k] = fixed[k] ? singles[from] : registers + static_cast<size_t>(tape_.ops[from].reg) * register_bytes;
     }
     const bool single = plan.Single(i);
-    void* to = single ? singles[i] : registers + static_cast<size_t>(op.reg) * register_bytes;
-    if (op.reg < 0) to = out + (single ? at / plan.row : at) * op.out_size;
+    void* to = singles[i];
+    if (op.reg < 0) {
+      to = out + (single ? at / plan.row : at) * op.out_size;
+    } else if (!single) {
+      to = registers + static_cast<size_t>(op.reg) * register_bytes;
+    }
     if (op.fold != nullptr) {
       op.fold(in[0], m, to);
     } else {

@@ -7,7 +7,7 @@
 namespace troupe {
 namespace {
 
-std::string Variable(const char* name) {
+std::string EnvironmentText(const char* name) {
   const char* const value = std::getenv(name);
   return value == nullptr ? "" : value;
 }
@@ -42,12 +42,12 @@ bool NamesTls(const TlsOptions& o) {
 TlsOptions WithEnvironment(const TlsOptions& options) {
   if (NamesTls(options) || !options.use_environment) return options;
   TlsOptions o;
-  o.certificate = Variable("TROUPE_TLS_CERTIFICATE");
-  o.key = Variable("TROUPE_TLS_KEY");
-  o.ca_file = Variable("TROUPE_TLS_CA_FILE");
-  o.ca_folder = Variable("TROUPE_TLS_CA_FOLDER");
-  o.passphrase_file = Variable("TROUPE_TLS_PASSPHRASE_FILE");
-  o.peer_name = Variable("TROUPE_TLS_PEER_NAME");
+  o.certificate = EnvironmentText("TROUPE_TLS_CERTIFICATE");
+  o.key = EnvironmentText("TROUPE_TLS_KEY");
+  o.ca_file = EnvironmentText("TROUPE_TLS_CA_FILE");
+  o.ca_folder = EnvironmentText("TROUPE_TLS_CA_FOLDER");
+  o.passphrase_file = EnvironmentText("TROUPE_TLS_PASSPHRASE_FILE");
+  o.peer_name = EnvironmentText("TROUPE_TLS_PEER_NAME");
   return o;
 }
 

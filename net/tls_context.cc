@@ -62,7 +62,7 @@ absl::StatusOr<std::shared_ptr<TlsContext>> TlsContext::Make(const TlsOptions& o
   if (o.key.empty()) return needed("key", "TROUPE_TLS_KEY");
   if (o.ca_file.empty() && o.ca_folder.empty()) return needed("ca_file", "TROUPE_TLS_CA_FILE");
   const bool from_environment = options.use_environment && o.passphrase_file.empty();
-  return OpenTls(o, from_environment ? Variable("TROUPE_TLS_PASSPHRASE") : "");
+  return OpenTls(o, from_environment ? EnvironmentText("TROUPE_TLS_PASSPHRASE") : "");
 }
 
 absl::Status UseTls(const TlsOptions& options) {

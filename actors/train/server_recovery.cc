@@ -103,7 +103,9 @@ absl::StatusOr<ServerRecovery::Found> ServerRecovery::Ask(Session& session) cons
     if (!found.whole[i]) continue;
     found.marks[i] = NumberIn(out[next++]);
     found.whole[i] = found.marks[i] >= 0;
-    if (found.whole[i] && mirrors_ != nullptr) names.push_back(state_.servers()[i].reached.name());
+    // One replica alone has no mirrors, and nobody to tell what it has reached.
+    const Variable& reached = state_.servers()[i].reached;
+    if (found.whole[i] && reached.handle().valid()) names.push_back(reached.name());
   }
   if (!names.empty()) TROUPE_RETURN_IF_ERROR(session.Run({}, names, {}, &out));
   for (size_t i = 0; i < names.size(); ++i) found.reached = std::max(found.reached, NumberIn(out[i]));

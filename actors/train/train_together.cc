@@ -237,6 +237,7 @@ class Worker {
       if (s.ok()) return s;
       // What it has goes to another one when it says so.
       if (leaves()) return loop_.NewSession().ok() ? Leave() : Left();
+      if (!absl::IsCancelled(s)) last_error_ = s;
       // The chief of the same process tells of losses.
       TROUPE_RETURN_IF_ERROR(loop_.WaitAfter(s, step_, /*tell=*/begun_ && sync_.options().worker != 0));
     }
@@ -246,6 +247,8 @@ class Worker {
     report->left = left_;
     if (left_) report->step = step_;
   }
+  // Why it has sent nothing since it last did; or OK.
+  const absl::Status& last_error() const { return last_error_; }
 
  private:
   // In the chief's process the chief gives up, and names who is missing.
@@ -321,6 +324,7 @@ class Worker {
       if (!begun && sync_.options().worker != 0) loop_.teller->Tell({.kind = TrainingEvent::kBegin, .step = what});
       begun = begun_ = true;
       TROUPE_RETURN_IF_ERROR(Send(what, static_cast<int>(token[2]), token[3]));
+      last_error_ = absl::OkStatus();
       loop_.WentOn();
     }
   }
@@ -345,6 +349,7 @@ class Worker {
   Loop loop_;
   int64_t life_, step_ = 0;
   bool begun_ = false, left_ = false;
+  absl::Status last_error_;
   std::optional<LeaveWatch> leave_;
 };
 
@@ -382,6 +387,10 @@ absl::StatusOr<TrainingReport> TrainTogether(const Scope& root, const SyncReplic
   if (!worked.ok()) stop.Set();
   const absl::Status s = led.get();
   tracer.Finish();
+  // The chief waited for this process's own worker, which knows why it does not come.
+  if (absl::IsDeadlineExceeded(s) && absl::IsCancelled(worked) && !worker.last_error().ok() &&
+      !absl::IsCancelled(worker.last_error()))
+    return worker.last_error();
   // Who was told to stop says so; the other one says why.
   if (!s.ok() && (worked.ok() || !absl::IsCancelled(s))) return s;
   TROUPE_RETURN_IF_ERROR(worked);

@@ -45,6 +45,7 @@ enum class TuningMode {
   kAll,       // what a file says, else the fastest
 };
 
+// What is none of the four changes nothing.
 void SetTuning(TuningMode mode);
 TuningMode CurrentTuning();
 

@@ -197,6 +197,8 @@ TuningMode CurrentTuning() {
 }
 
 void SetTuning(TuningMode mode) {
+  // Counts are kept by mode.
+  if (mode < TuningMode::kOff || mode > TuningMode::kAll) return;
   (void)CurrentTuning();  // what the environment says comes before
   tune::internal::mode.store(static_cast<int>(mode), std::memory_order_release);
 }

@@ -342,6 +342,14 @@ BOOST_AUTO_TEST_CASE(a_link_stays_and_its_target_is_written) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(what_is_no_mode_changes_nothing) {
+  const Mode fixed(TuningMode::kFixed);
+  for (const int number : {-1, 4, 77}) {
+    SetTuning(static_cast<TuningMode>(number));
+    BOOST_CHECK(CurrentTuning() == TuningMode::kFixed);
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace

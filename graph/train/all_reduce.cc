@@ -68,6 +68,22 @@ absl::Status CheckValue(const Scope& s, const Lists& values, size_t i) {
   return absl::OkStatus();
 }
 
+// The sum is divided by the number of replicas, which must be one of the type's.
+absl::Status CheckMean(const Output& v, size_t replicas) {
+  const DType type = v.dtype();
+  if (replicas == 1 || !IsInteger(type)) return absl::OkStatus();
+  if (IsSlices(v.out())) {
+    return InvalidArgument("'", v.name(), "' has no mean: slices are not added until they are applied, and to divide ",
+                           "each of them would truncate ", Name(type), " too often");
+  }
+  const size_t bits = 8 * SizeOf(type) - (IsUnsigned(type) ? 0 : 1);
+  if (bits < 31 && (replicas >> bits) > 0) {
+    return InvalidArgument("'", v.name(), "' has no mean: ", Name(type), " cannot say how many replicas there are, ",
+                           replicas);
+  }
+  return absl::OkStatus();
+}
+
 class Reducer {
  public:
   Reducer(const Scope& s, const Lists& values, const std::vector<std::string>& devices, const AllReduceOptions& options)
@@ -231,7 +247,10 @@ Lists AllReduceLists(const ScopeAt& at, const Lists& values, const std::vector<s
   Lists none(values.size());
   if (!at.ok()) return none;
   absl::Status wrong = CheckLists(values, devices);
-  for (size_t i = 0; wrong.ok() && i < values[0].size(); ++i) wrong = CheckValue(at.scope(), values, i);
+  for (size_t i = 0; wrong.ok() && i < values[0].size(); ++i) {
+    wrong = CheckValue(at.scope(), values, i);
+    if (wrong.ok() && options.mean && values[0][i].valid()) wrong = CheckMean(values[0][i], values.size());
+  }
   if (wrong.ok() && options.bucket_bytes < 0)
     wrong = InvalidArgument("a bucket cannot have ", options.bucket_bytes, " bytes");
   if (!wrong.ok()) {

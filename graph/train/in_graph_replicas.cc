@@ -112,14 +112,14 @@ void InGraphReplicas::MeanLoss(const Scope& s) {
   loss_ = train::Build(s.WithOpName("loss"), "Div", {sum, Const(s, replicas(), DType::kFloat)});
 }
 
-// A variable that the towers did not make has no mirrors, and would be left out.
-bool InGraphReplicas::CheckAllMirrored(const Scope& s, const std::vector<std::vector<GradAndVar>>& grads) const {
-  const std::vector<Variable> trainable = VariablesIn(s, kTrainableVariables);
-  for (const GradAndVar& g : GradientsOf(on_[0], losses_[0], trainable)) {
-    const auto same = [&](const GradAndVar& own) { return Same(own.var, g.var); };
-    if (!g.grad.valid() || std::any_of(grads[0].begin(), grads[0].end(), same)) continue;
-    s.UpdateStatus(InvalidArgument("the towers train '", g.var.variable_name(), "', of which there are no mirrors: ",
-                                   "make it in the function that builds a tower, or share variables"));
+// A variable that a tower uses and did not make has no mirror beside it: it would get no gradient
+// of this tower, or none at all.
+bool InGraphReplicas::CheckAllMirrored(const Scope& s, size_t replica, const std::vector<GradAndVar>& others) {
+  for (const GradAndVar& g : others) {
+    if (!g.grad.valid()) continue;
+    s.UpdateStatus(InvalidArgument("tower ", replica, " trains '", g.var.variable_name(),
+                                   "', which it did not make: make it in the function that builds a tower, or share ",
+                                   "variables"));
     return false;
   }
   return s.ok();
@@ -128,16 +128,25 @@ bool InGraphReplicas::CheckAllMirrored(const Scope& s, const std::vector<std::ve
 std::vector<std::vector<GradAndVar>> InGraphReplicas::MirroredMeans(const Scope& s) const {
   std::vector<std::vector<GradAndVar>> grads;
   std::vector<std::vector<Output>> values;
+  const std::vector<Variable> listed = VariablesIn(s, kTrainableVariables);
   for (size_t r = 0; r < on_.size() && s.ok(); ++r) {
     std::vector<Variable> vars;
     for (size_t i = 0; i < trainable_.size(); ++i) {
       if (trainable_[i]) vars.push_back(variables_[r][i]);
     }
-    grads.push_back(GradientsOf(on_[r], losses_[r], vars));
+    const auto own = static_cast<std::ptrdiff_t>(vars.size());
+    for (const Variable& v : listed) {
+      if (std::none_of(vars.begin(), vars.begin() + own, [&](const Variable& o) { return Same(o, v); }))
+        vars.push_back(v);
+    }
+    // One pass gives the gradients of both: what others would get is not built where there is none.
+    const std::vector<GradAndVar> all = GradientsOf(on_[r], losses_[r], vars);
+    if (!s.ok() || !CheckAllMirrored(s, r, {all.begin() + own, all.end()})) return {};
+    grads.emplace_back(all.begin(), all.begin() + own);
     std::vector<Output>& list = values.emplace_back();
     for (const GradAndVar& g : grads[r]) list.push_back(CastTo(on_[r], g.grad, g.var.variable_dtype()));
   }
-  if (!s.ok() || !CheckAllMirrored(s, grads)) return {};
+  if (!s.ok()) return {};
   const auto means = AllReduceLists(s, values, options_.devices, options_.all_reduce);
   if (!s.ok()) return {};
   for (size_t r = 0; r < grads.size(); ++r) {

@@ -47,7 +47,7 @@ enum class TuningMode {
 };
 
 // Holds for all products and convolutions that begin afterwards, also within a step that is under
-// way: who needs equal bits calls it while no step runs.
+// way: who needs equal bits calls it while no step runs. What is none of the four changes nothing.
 void SetTuning(TuningMode mode);
 TuningMode CurrentTuning();
 
@@ -75,12 +75,14 @@ void NoteTuningNodes(bool note);
 // Takes the choices of a file, also for problems that come later, in place of those that were
 // measured. All of them or none: INVALID_ARGUMENT names the line that is damaged,
 // FAILED_PRECONDITION says on which other machine (processor, instruction level, version of oneDNN)
-// the file was measured, NOT_FOUND that there is none. `path` as in troupe/files.h. What another
-// file said before holds only for problems that have come by now: runs that are to repeat load one.
+// the file was measured, or that it is a pipe, a device or a folder, NOT_FOUND that there is none.
+// `path` as in troupe/files.h. What another file said before holds only for problems that have come
+// by now: runs that are to repeat load one.
 absl::Status LoadTuning(const std::string& path);
 // Writes what was measured, in place of the file. What the file says of other problems stays in it.
 // An error of LoadTuning, but NOT_FOUND, is an error here, and the file is left as it is. Two
-// processes that write one file at the same time leave what one of them wrote.
+// processes that write one file at the same time leave what one of them wrote. Where `path` is a
+// symbolic link, the file that it leads to is written, and the link stays.
 absl::Status SaveTuning(const std::string& path);
 
 }  // namespace troupe

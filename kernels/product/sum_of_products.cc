@@ -50,6 +50,7 @@ class SumOfProductsKernel {
     GemmShape s;
     TROUPE_RETURN_IF_ERROR(Sizes(ctx, &s));
     TROUPE_ASSIGN_OR_RETURN(Tensor * sum, ctx.AllocateOutput(0, TensorShape({s.m, s.n})));
+    if (s.m == 0 || s.n == 0) return absl::OkStatus();
     // With so many rows the copies would be larger than the products.
     if (s.k * (s.m + s.n) > (terms_ + 1) * s.m * s.n) return OneByOne(ctx, s, sum->data<float>());
     TROUPE_ASSIGN_OR_RETURN(const Tensor a, Stack(ctx, 0, s.k, s.m));
@@ -82,7 +83,8 @@ class SumOfProductsKernel {
                                                 s->n, "], and number ", i, " is [", a.dim(1), ",", b.dim(1), "]"),
                                 terms_, ctx.node());
       }
-      s->k += a.dim(0);
+      // Of a sum without elements, rows without elements may be more than their number can say.
+      if (s->m > 0 && s->n > 0) s->k += a.dim(0);
     }
     return absl::OkStatus();
   }

@@ -3,7 +3,9 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <mutex>
+#include <system_error>
 
 #include <unistd.h>
 
@@ -86,12 +88,29 @@ class CacheFile {
 
 absl::StatusOr<SavedChoices> ReadChoices(const std::string& path) {
   TROUPE_ASSIGN_OR_RETURN(files::FileStat stat, files::Stat(path));
+  if (stat.is_special) return FailedPrecondition(path, ": it is a pipe or a device, and no file of choices");
   if (stat.size > kMostBytes)
     return InvalidArgument(path, ": it has ", stat.size, " bytes, but a file of choices at most ", kMostBytes);
   TROUPE_ASSIGN_OR_RETURN(std::string text, files::Read(path));
   absl::StatusOr<SavedChoices> choices = FromText(ThisMachine(), text);
   if (!choices.ok()) return Annotate(choices.status(), path);
   return choices;
+}
+
+// Where the symbolic links lead that `path` names, also when nothing is there yet: a file that is
+// replaced in one step would else take the place of the link.
+std::string BehindLinks(const std::string& path) {
+  const bool has_scheme = path.find("://") != std::string::npos, of_disk = path.starts_with("file://");
+  if (has_scheme && !of_disk) return path;
+  std::filesystem::path at = of_disk ? path.substr(7) : path;
+  std::error_code error;
+  constexpr int kMostLinks = 40;  // as Linux has it
+  for (int i = 0; i < kMostLinks && std::filesystem::is_symlink(at, error); ++i) {
+    const std::filesystem::path to = std::filesystem::read_symlink(at, error);
+    if (error) return path;
+    at = at.parent_path() / to;
+  }
+  return at.string();
 }
 
 TuningMode ModeOfEnvironment() {
@@ -178,6 +197,8 @@ TuningMode CurrentTuning() {
 }
 
 void SetTuning(TuningMode mode) {
+  // Counts are kept by mode.
+  if (mode < TuningMode::kOff || mode > TuningMode::kAll) return;
   (void)CurrentTuning();  // what the environment says comes before
   tune::internal::mode.store(static_cast<int>(mode), std::memory_order_release);
 }
@@ -210,7 +231,7 @@ absl::Status SaveTuning(const std::string& path) {
   }
   if (all.size() > tune::kMostSaved)
     return ResourceExhausted(path, ": ", all.size(), " problems are more than the ", tune::kMostSaved, " of a file");
-  return files::Write(path, tune::ToText(tune::ThisMachine(), all));
+  return files::Write(tune::BehindLinks(path), tune::ToText(tune::ThisMachine(), all));
 }
 
 }  // namespace troupe

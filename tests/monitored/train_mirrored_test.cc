@@ -350,6 +350,12 @@ BOOST_AUTO_TEST_CASE(who_follows_gives_up_when_there_is_no_chief) {
   const auto s = TrainMirrored(m.root, *m.mirrored, 1, options);
   BOOST_TEST(absl::IsDeadlineExceeded(s.status()), s.status());
   BOOST_TEST(absl::IsInvalidArgument(TrainMirrored(m.root, *m.mirrored, 3, options).status()));
+  options.last_step = -1;
+  for (const int replica : {0, 1}) {
+    const auto below = TrainMirrored(m.root, *m.mirrored, replica, options).status();
+    BOOST_TEST(absl::IsInvalidArgument(below), below);
+    BOOST_TEST(below.message().find("last_step is -1") != std::string::npos, below);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(what_cannot_be_trained_is_told) {

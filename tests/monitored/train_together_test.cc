@@ -216,6 +216,19 @@ BOOST_AUTO_TEST_CASE(who_comes_when_all_is_done_ends_at_once) {
   BOOST_TEST(late.ok(), late.status());
 }
 
+BOOST_AUTO_TEST_CASE(a_number_of_updates_below_0_is_refused) {
+  for (const bool async : {false, true}) {
+    for (const int worker : {0, 1}) {
+      Run run(2);
+      run.async = async;
+      run.steps = -1;
+      const auto s = run.Part(worker).status();
+      BOOST_TEST(absl::IsInvalidArgument(s), s);
+      BOOST_TEST(s.message().find("last_step is -1") != std::string::npos, s);
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_worker_that_does_not_come_is_named) {
   Run run(2);
   run.steps = 2;

@@ -331,6 +331,34 @@ BOOST_AUTO_TEST_CASE(errors_of_element_wise_groups) {
   BOOST_TEST(grad.status.ToString().find("node 'third' (SigmoidGrad)") != std::string::npos, grad.status.ToString());
 }
 
+BOOST_AUTO_TEST_CASE(a_sum_of_products_without_elements) {
+  static constexpr char kText[] = R"(
+      a = Placeholder[dtype=float32]
+      b = Placeholder[dtype=float32]
+      c = Placeholder[dtype=float32]
+      p = MatMul[transpose_a=true](a, b)
+      q = MatMul[transpose_a=true](c, b)
+      y = AddN[N=2](p, q))";
+  // Twice as many rows, or columns of three results, are more than an int64 can say.
+  constexpr int64_t kMany = int64_t{1} << 62;
+  const std::pair<TensorShape, TensorShape> kShapes[] = {{TensorShape({kMany, 0}), TensorShape({kMany, 0})},
+                                                         {TensorShape({0, kMany}), TensorShape({0, 0})},
+                                                         {TensorShape({0, 0}), TensorShape({0, kMany})},
+                                                         {TensorShape({5, 0}), TensorShape({5, 7})}};
+  for (const auto& [a, b] : kShapes) {
+    for (const bool fuse : {false, true}) {
+      BOOST_TEST_CONTEXT(a.DebugString() << " " << b.DebugString() << " " << fuse) {
+        const Feeds feeds = {
+            {"a", Tensor(DType::kFloat, a)}, {"b", Tensor(DType::kFloat, b)}, {"c", Tensor(DType::kFloat, a)}};
+        const Result r = RunText(kText, feeds, {"y"}, fuse, 1);
+        BOOST_REQUIRE_MESSAGE(r.status.ok(), r.status.ToString());
+        BOOST_TEST(Has(r, "_SumOfProducts") == fuse, r.ops);
+        BOOST_TEST((r.values[0].shape() == TensorShape({a.dim(1), b.dim(1)})));
+      }
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_value_in_the_middle_can_be_fetched_and_fed) {
   const Case c = Cases()[0];
   const Result middle = RunText(c.text, c.feeds, {"y", "a", "m"}, true, 1);

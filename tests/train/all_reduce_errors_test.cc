@@ -62,6 +62,35 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_reduced_is_told) {
         "one consists of slices");
 }
 
+// The sum is divided by their number, in the type of the values.
+BOOST_AUTO_TEST_CASE(a_mean_of_integers_needs_their_number_and_no_slices) {
+  const auto mean = [](DType type, size_t replicas) {
+    const Scope s = Scope::NewRootScope();
+    const std::vector<Output> in(replicas, Const(s, {1, 2}, type));
+    train::AllReduce(s, in, std::vector<std::string>(replicas), {.mean = true});
+    return s.status();
+  };
+  for (const auto& [type, most] :
+       {std::pair{DType::kInt8, 127}, {DType::kUint8, 255}, {DType::kInt32, 256}, {DType::kFloat, 256}}) {
+    BOOST_TEST(mean(type, static_cast<size_t>(most)).ok(), Name(type));
+    if (most == 256) continue;
+    const absl::Status s = mean(type, static_cast<size_t>(most) + 1);
+    BOOST_TEST(absl::IsInvalidArgument(s), s);
+    const std::string what = StrCat(Name(type), " cannot say how many replicas there are, ", most + 1);
+    BOOST_TEST(s.message().find(what) != std::string::npos, s);
+  }
+  for (const bool is_mean : {false, true}) {
+    for (const size_t replicas : {1, 2}) {
+      const Scope s = Scope::NewRootScope();
+      const IndexedSlices slices{Const(s, {{1}}), Const(s, {1}), Const(s, {int64_t{2}, int64_t{1}})};
+      const std::vector<Output> in(replicas, FromSlices(s, slices));
+      train::AllReduce(s, in, DevicesOf(replicas), {.mean = is_mean});
+      BOOST_TEST(s.ok() == (!is_mean || replicas == 1), s.status());
+      if (!s.ok()) BOOST_TEST(s.status().message().find("slices are not added") != std::string::npos, s.status());
+    }
+  }
+}
+
 // Chunks of 3 elements and of 4 have lengths that could be added, wrongly.
 BOOST_AUTO_TEST_CASE(unequal_shapes_end_the_step) {
   for (const Algorithm algorithm : kBoth) {

@@ -10,6 +10,7 @@
 #include "tests/train/run.h"
 #include "troupe/train/initializers.h"
 #include "troupe/train/layers.h"
+#include "troupe/train/regularizers.h"
 #include "troupe/train/saver.h"
 
 namespace troupe::testing {
@@ -179,19 +180,13 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_replicated_is_told) {
   told([](const Scope&, int) -> Output { throw std::runtime_error("as it likes"); }, "as it likes");
   told([](const Scope& on, int) { return Const(on, 1.0f); }, "no gradient was given");
   told(nullptr, "needs devices");
-  // One that is made outside has no mirror, but may be shared.
-  for (const InGraphOptions::Variables kind : {InGraphOptions::kMirrored, InGraphOptions::kShared}) {
-    const Scope s = Scope::NewRootScope();
-    const Variable outside(s.WithOpName("outside"), 1.0f);
-    const InGraphReplicas replicas(s,
-                                   [&](const Scope& on, int) {
-                                     return Build(on, "Mul", {Variable(on.WithOpName("v"), 2.0f), outside});
-                                   },
-                                   make, {}, {.devices = DevicesOf(2), .variables = kind});
-    BOOST_TEST(s.ok() == (kind == InGraphOptions::kShared), s.status());
-    if (!s.ok())
-      BOOST_TEST(s.status().ToString().find("'outside', of which there are no mirrors") != std::string::npos);
-  }
+  // Mirrored, those of replica 0 are all trainable variables that there are.
+  told(
+      [&](const Scope& on, int) {
+        const Output loss = square(Variable(on.WithOpName("v"), 1.0f), on);
+        return Build(on, "Add", {loss, train::RegularizationLoss(on, train::L2Regularizer(0.1))});
+      },
+      "tower 1 trains 'v', which it did not make");
   const Scope s = Scope::NewRootScope();
   const InGraphReplicas replicas(s,
                                  [&](const Scope& on, int) { return square(Variable(on.WithOpName("v"), 1.0f), on); },
@@ -199,6 +194,47 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_replicated_is_told) {
   BOOST_TEST(s.ok(), s.status());
   replicas.Copy(s, 0, 2);
   BOOST_TEST(absl::IsOutOfRange(s.status()), s.status());
+}
+
+// It has no mirror, whichever towers use it, but may be shared by all.
+BOOST_AUTO_TEST_CASE(a_variable_that_was_made_outside_is_not_left_out) {
+  for (const InGraphOptions::Variables kind : {InGraphOptions::kMirrored, InGraphOptions::kShared}) {
+    for (const std::vector<bool>& uses : {std::vector<bool>{true, true}, {true, false}, {false, true}}) {
+      const Scope s = Scope::NewRootScope();
+      const Variable outside(s.WithOpName("outside"), 1.0f);
+      const InGraphReplicas replicas(
+          s,
+          [&](const Scope& on, int r) {
+            const Output square = Build(on, "Square", {Variable(on.WithOpName("v"), 2.0f)});
+            return uses[static_cast<size_t>(r)] ? Build(on, "Mul", {square, outside}) : square;
+          },
+          [](const Scope&) { return std::make_unique<train::Momentum>(0.1, 0.9); }, {},
+          {.devices = DevicesOf(2), .variables = kind});
+      const bool shared = kind == InGraphOptions::kShared, all = uses[0] && uses[1];
+      if (shared && all) {
+        BOOST_TEST(s.ok(), s.status());
+        continue;
+      }
+      BOOST_TEST(absl::IsInvalidArgument(s.status()), s.status());
+      BOOST_TEST(s.status().message().find("'outside'") != std::string::npos, s.status());
+      const std::string which = StrCat("tower ", uses[0] ? 0 : 1, " trains 'outside', which it did not make");
+      if (!shared) BOOST_TEST(s.status().message().find(which) != std::string::npos, s.status());
+    }
+  }
+}
+
+// The pass that finds variables of others is the one that gives the gradients.
+BOOST_AUTO_TEST_CASE(gradients_of_a_tower_are_built_once) {
+  for (const InGraphOptions::Variables kind : {InGraphOptions::kMirrored, InGraphOptions::kShared}) {
+    const Scope s = Scope::NewRootScope();
+    const InGraphReplicas replicas(s, LayersLoss,
+                                   [](const Scope&) { return std::make_unique<train::Momentum>(0.1, 0.9); }, {},
+                                   {.devices = DevicesOf(3), .variables = kind});
+    BOOST_REQUIRE_MESSAGE(s.ok(), s.status());
+    int64_t relu_gradients = 0;
+    for (const Node* node : s.graph()->op_nodes()) relu_gradients += node->op().name == "ReluGrad";
+    BOOST_TEST(relu_gradients == 3);
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,12 +1,16 @@
 // Products and convolutions while their ways are being tried: each result is within rounding of the
 // fixed choice's, and has its bits where that is promised. Files of choices of a whole process.
 #include <boost/test/unit_test.hpp>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <thread>
 
+#include <sys/stat.h>
+
 #include "kernels/tune/choice_file.h"
 #include "kernels/tune/tuning.h"
+#include "tests/common/folder.h"
 #include "tests/nn/nn_test_util.h"
 #include "troupe/files.h"
 #include "troupe/strings.h"
@@ -305,6 +309,44 @@ BOOST_AUTO_TEST_CASE(a_damaged_file_stays_as_it_is) {
       BOOST_CHECK_MESSAGE(std::string(s.message()).starts_with(path + ": "), s);
     }
     BOOST_CHECK(*files::Read(path) == text);
+  }
+}
+
+// To read a pipe would wait for who writes it, and some devices have no end.
+BOOST_AUTO_TEST_CASE(a_pipe_or_a_device_is_no_file) {
+  const testing::Folder folder;
+  const std::string pipe = folder.path() + "/pipe";
+  BOOST_REQUIRE_EQUAL(::mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::string& path : {pipe, std::string("/dev/zero"), std::string("/dev/full"), folder.path()}) {
+    for (const absl::Status& s : {LoadTuning(path), SaveTuning(path)}) {
+      BOOST_CHECK_MESSAGE(absl::IsFailedPrecondition(s), s);
+      BOOST_CHECK_MESSAGE(s.message().find(path) != std::string::npos, s);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_link_stays_and_its_target_is_written) {
+  namespace fs = std::filesystem;
+  const testing::Folder folder;
+  const fs::path target = fs::path(folder.path()) / "target", inner = fs::path(folder.path()) / "inner",
+                 link = fs::path(folder.path()) / "link";
+  fs::create_symlink("target", inner);
+  fs::create_symlink(inner, link);
+  // First where nothing is behind the link, then in place of a file.
+  for (int times = 0; times < 2; ++times) {
+    const absl::Status s = SaveTuning(times == 0 ? link.string() : "file://" + link.string());
+    BOOST_REQUIRE_MESSAGE(s.ok(), s);
+    BOOST_CHECK(fs::is_symlink(link) && fs::is_symlink(inner));
+    BOOST_REQUIRE(fs::is_regular_file(fs::symlink_status(target)));
+    BOOST_CHECK(LoadTuning(target.string()).ok());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(what_is_no_mode_changes_nothing) {
+  const Mode fixed(TuningMode::kFixed);
+  for (const int number : {-1, 4, 77}) {
+    SetTuning(static_cast<TuningMode>(number));
+    BOOST_CHECK(CurrentTuning() == TuningMode::kFixed);
   }
 }
 

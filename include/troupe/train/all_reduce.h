@@ -27,7 +27,7 @@
 // and whoever is first; and each sum is computed once and handed on, so all replicas have equal
 // bits. Another N, algorithm or size of buckets may give other last bits. Sums are of the value's
 // type: those of half may overflow where the mean would not. The mean is the sum divided by N, of
-// integers truncated towards zero.
+// integers truncated towards zero; N must be a number of the type.
 //
 // Shapes. Values may have any shape, and any number of elements: fewer than replicas, one, none.
 // Where a shape is known only when it runs, replicas compare theirs with their neighbour's first: a
@@ -35,7 +35,7 @@
 //
 // Slices. Where the values are slices of a table (troupe/indexed_slices.h) at all replicas, so are
 // the results: indices and values of all replicas behind each other, in their order; they go around
-// the ring, with either algorithm.
+// the ring, with either algorithm. The values of a mean are divided each, which integers are not.
 //
 // Source of the algorithms: P. Patarasuk and X. Yuan, "Bandwidth optimal all-reduce algorithms for
 // clusters of workstations" (2009) for the ring; R. Thakur, R. Rabenseifner and W. Gropp,
@@ -69,7 +69,8 @@ struct AllReduceOptions {
 // too. "" is a device that is not asked for.
 //
 // Errors, of the scope: INVALID_ARGUMENT when there are no replicas, not as many devices as values,
-// when the replicas' types or shapes differ, or a type has no sum.
+// when the replicas' types or shapes differ, or a type has no sum; of a mean over several replicas,
+// when the value is slices of integers, or its type has no N (int8 of 128 replicas).
 std::vector<Output> AllReduce(const ScopeAt& at, const std::vector<Output>& values,
                               const std::vector<std::string>& devices, const AllReduceOptions& options = {});
 // Of several values: values[r][i] is the i-th of replica r, and so are the results. One that is

@@ -74,8 +74,10 @@ class InGraphReplicas {
 
   // `global_step` is optional, and grows after all replicas have been updated. Errors, of the
   // scope: INVALID_ARGUMENT when there are no devices, when a loss is no scalar, when towers make
-  // different variables, when no variable has a gradient, and when mirrored towers train a variable
-  // that was made elsewhere. What a function throws is the scope's error, too.
+  // different variables, when no variable has a gradient, when the loss of one tower depends on a
+  // variable and that of another one does not, and when a mirrored tower trains a variable that it
+  // did not make itself (so its RegularizationLoss has to be given its weights). What a function
+  // throws is the scope's error, too.
   InGraphReplicas(const ScopeAt& at, const Tower& tower, const MakeOptimizer& optimizer, const Variable& global_step,
                   const InGraphOptions& options);
 
@@ -101,7 +103,7 @@ class InGraphReplicas {
   bool BuildTowers(const Scope& s, const ScopeAt& at, const Tower& tower);
   std::vector<std::vector<GradAndVar>> MirroredMeans(const Scope& s) const;
   std::vector<GradAndVar> SharedMeans(const Scope& s) const;
-  bool CheckAllMirrored(const Scope& s, const std::vector<std::vector<GradAndVar>>& grads) const;
+  static bool CheckAllMirrored(const Scope& s, size_t replica, const std::vector<GradAndVar>& others);
   Operation Apply(const Scope& s, size_t replica, const MakeOptimizer& make, const std::vector<GradAndVar>& means);
   void MeanLoss(const Scope& s);
 

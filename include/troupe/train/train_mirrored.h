@@ -42,7 +42,8 @@ namespace TROUPE_EXPORT train {
 // Trains until the model has had `last_step` updates. `replica`: that of this process; 0 is the
 // chief. `feeds` and `update_feeds` of the chief are both fed to its step; those of others are not
 // used. A chief tells kBegin `from` kServers when a replica was left. Of others, the report has no
-// numbers; UNAVAILABLE or DEADLINE_EXCEEDED when there is no chief for `give_up`.
+// numbers; UNAVAILABLE or DEADLINE_EXCEEDED when there is no chief for `give_up`. INVALID_ARGUMENT
+// when there is no such replica, and when `last_step` is below 0.
 absl::StatusOr<TrainingReport> TrainMirrored(const Scope& root, const MirroredTraining& mirrored, int replica,
                                              const TrainingOptions& options);
 

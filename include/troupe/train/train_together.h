@@ -91,7 +91,7 @@ struct TrainingEvent {
 
 struct TrainingOptions {
   SessionOptions session;  // of a runtime of the cluster's; its share_variables is set
-  int64_t last_step = 0;
+  int64_t last_step = 0;  // 0: nothing but the first values; below 0: INVALID_ARGUMENT
   CheckpointPolicy checkpoints;
   TracePolicy trace;
   // How long nothing may go on before it is given up, with the error of the last try, or
@@ -122,7 +122,8 @@ struct TrainingReport {
   bool left = false;         // it left before the end (TrainingOptions.leaves); `step` is its last
 };
 
-// Synchronous. INVALID_ARGUMENT when it is elastic and there are no `part_feeds`.
+// Synchronous. INVALID_ARGUMENT when it is elastic and there are no `part_feeds`, and, as of the
+// other, when `last_step` is below 0.
 absl::StatusOr<TrainingReport> TrainTogether(const Scope& root, const SyncReplicas& sync,
                                              const TrainingOptions& options);
 // Asynchronous: each worker updates by itself, and the update of a worker does not wait for others.

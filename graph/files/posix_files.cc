@@ -142,7 +142,6 @@ class PosixFiles : public FileSystem {
     if (::stat(Plain(path).c_str(), &s) != 0) return FileError(errno, path, "looking for it");
     FileStat out;
     out.is_directory = S_ISDIR(s.st_mode);
-    out.is_special = !out.is_directory && !S_ISREG(s.st_mode);
     out.size = out.is_directory ? 0 : static_cast<uint64_t>(s.st_size);
     out.modified_ns = static_cast<int64_t>(s.st_mtim.tv_sec) * 1'000'000'000 + s.st_mtim.tv_nsec;
     return out;

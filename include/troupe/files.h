@@ -39,7 +39,6 @@ struct FileStat {
   uint64_t size = 0;
   int64_t modified_ns = 0;  // since 1970
   bool is_directory = false;
-  bool is_special = false;  // a pipe, a device, a socket: reading it may wait, and may never end
 };
 
 class ReadableFile {

@@ -86,9 +86,19 @@ class CacheFile {
   std::atomic<bool> is_open_{false}, changed_{false};
 };
 
+// A pipe, a device or a socket of the disk: to open or to read it may take for ever.
+bool IsNoFile(std::string_view path) {
+  constexpr std::string_view kDisk = "file://";
+  if (path.starts_with(kDisk)) path.remove_prefix(kDisk.size());
+  if (path.find("://") != std::string_view::npos) return false;
+  std::error_code error;
+  const std::filesystem::file_status s = std::filesystem::status(path, error);
+  return std::filesystem::exists(s) && !std::filesystem::is_regular_file(s) && !std::filesystem::is_directory(s);
+}
+
 absl::StatusOr<SavedChoices> ReadChoices(const std::string& path) {
   TROUPE_ASSIGN_OR_RETURN(files::FileStat stat, files::Stat(path));
-  if (stat.is_special) return FailedPrecondition(path, ": it is a pipe or a device, and no file of choices");
+  if (IsNoFile(path)) return FailedPrecondition(path, ": it is a pipe or a device, and no file of choices");
   if (stat.size > kMostBytes)
     return InvalidArgument(path, ": it has ", stat.size, " bytes, but a file of choices at most ", kMostBytes);
   TROUPE_ASSIGN_OR_RETURN(std::string text, files::Read(path));

@@ -75,8 +75,9 @@ class Apart {
     TROUPE_ASSIGN_OR_RETURN(feeds, loop_.FeedsOf(options().update_feeds, seen_, std::move(feeds)));
     std::vector<Tensor> out;
     StepTracer::Step traced = tracer_.Begin(seen_);
-    const absl::Status updated = OfUpdate(loop_.session().Run(
-        loop_.Doing(traced.options()), feeds, {async_.loss(), async_.step_after()}, {async_.update()}, &out, traced.metadata()));
+    const absl::Status updated =
+        OfUpdate(loop_.session().Run(loop_.Doing(traced.options()), feeds, {async_.loss(), async_.step_after()},
+                                     {async_.update()}, &out, traced.metadata()));
     traced.End(updated, StrCat("update ", seen_, " by worker ", async_.options().worker));
     TROUPE_RETURN_IF_ERROR(updated);
     const int64_t before = seen_, every = options().checkpoints.every_steps;

@@ -265,8 +265,8 @@ class Worker {
           loop_.session().Run(run, {{sync_.notice(), hello}}, {}, {sync_.say()}, nullptr, nullptr);
       if (!absl::IsDeadlineExceeded(said) || leaves()) return absl::IsDeadlineExceeded(said) ? absl::OkStatus() : said;
       if (gives_up() && loop_.given_up())
-        return DeadlineExceeded("worker ", sync_.options().worker, " says hello, and no chief hears it: ",
-                                said.message());
+        return DeadlineExceeded("worker ", sync_.options().worker,
+                                " says hello, and no chief hears it: ", said.message());
     }
   }
   bool leaves() const { return leave_ && leave_->leaves(); }
@@ -298,7 +298,8 @@ class Worker {
     for (int asked_again = 0;;) {
       if (leaves()) return Leave();
       std::vector<Tensor> out;
-      const absl::Status waited = loop_.session().Run(loop_.Waiting(gives_up()), {}, {sync_.token()}, {}, &out, nullptr);
+      const absl::Status waited =
+          loop_.session().Run(loop_.Waiting(gives_up()), {}, {sync_.token()}, {}, &out, nullptr);
       // The token may have gone with a step that was cut off. While there is no chief, the queue of
       // notices would be full in the end, and who tells it something would wait for room.
       if (absl::IsDeadlineExceeded(waited) && !(gives_up() && loop_.given_up())) {
@@ -337,8 +338,8 @@ class Worker {
     TROUPE_ASSIGN_OR_RETURN(const Feeds feeds, loop_.FeedsOf(from, step, {{sync_.notice().name(), notice}}));
     // In the chief's process an update comes after it, and an elastic one may have another part.
     StepTracer::Step traced = tracer_.Begin(step, /*last=*/worker != 0 && !sync_.elastic());
-    const absl::Status sent =
-        OfUpdate(loop_.session().Run(loop_.Doing(traced.options()), feeds, {}, {sync_.send(part)}, nullptr, traced.metadata()));
+    const absl::Status sent = OfUpdate(
+        loop_.session().Run(loop_.Doing(traced.options()), feeds, {}, {sync_.send(part)}, nullptr, traced.metadata()));
     traced.End(sent, sync_.elastic() ? StrCat("gradient ", step, " of part ", part, ", by worker ", worker)
                                      : StrCat("gradient ", step, " of worker ", worker));
     return sent;

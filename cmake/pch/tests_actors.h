@@ -1,5 +1,5 @@
-// Precompiled for tests that look at actors: the tests' own, CAF, graphs as messages, and what steps
-// are made of.
+// Precompiled for tests that look at actors: the tests' own, CAF, graphs as messages, and what
+// steps are made of.
 #include "cmake/pch/tests.h"
 
 #include <caf/all.hpp>

@@ -1,6 +1,6 @@
-// Any bytes as a message that a port can reach (actors/wire, net): it must be refused, or be a value
-// that becomes the same bytes again. The first byte says which message. A piece of a big tensor is
-// freight_fuzz.cc's.
+// Any bytes as a message that a port can reach (actors/wire, net): it must be refused, or be a
+// value that becomes the same bytes again. The first byte says which message. A piece of a big
+// tensor is freight_fuzz.cc's.
 #include <cstdio>
 #include <cstdlib>
 #include <vector>

@@ -82,7 +82,8 @@ struct One {
 BOOST_AUTO_TEST_CASE(an_error_of_feeds_ends_training_whatever_it_is) {
   for (const Mode mode : kModes) {
     for (const bool update : {false, true}) {
-      for (const absl::Status& error : {absl::FailedPreconditionError("no images"), absl::UnavailableError("no disk")}) {
+      for (const absl::Status& error :
+           {absl::FailedPreconditionError("no images"), absl::UnavailableError("no disk")}) {
         One one(mode, Wrong::kNothing);
         one.options.give_up = 60s;
         std::atomic<int> asked{0};

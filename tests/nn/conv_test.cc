@@ -157,8 +157,8 @@ BOOST_AUTO_TEST_CASE(all_passes_of_every_shape_type_and_format) {
   }
 }
 
-// The shortcut of a residual block, and an image's first layer: the library's kernel for few channels
-// wrote beyond its memory, which showed as a wrong gradient, or when that was freed.
+// The shortcut of a residual block, and an image's first layer: the library's kernel for few
+// channels wrote beyond its memory, which showed as a wrong gradient, or when that was freed.
 BOOST_AUTO_TEST_CASE(the_gradient_of_filters_of_one_pixel_with_a_stride) {
   for (int64_t channels = 1; channels <= 17; ++channels) {
     for (const auto& [size, stride] : {std::pair<int64_t, int64_t>(28, 2), {20, 6}, {9, 3}}) {

@@ -43,8 +43,7 @@ absl::Status ReplacedNodes::AtNamed(const absl::Status& status, std::string_view
 absl::Status ReplacedNodes::AtPart(const absl::Status& status, int place, const KernelNode& node) const {
   const auto i = static_cast<size_t>(place);
   if (status.ok() || i >= ops_.size()) return status;
-  const SourceLocation made =
-      lines_.empty() ? node.location : SourceLocation{lines_[i].file.c_str(), lines_[i].number};
+  const SourceLocation made = lines_.empty() ? node.location : SourceLocation{lines_[i].file.c_str(), lines_[i].number};
   return WithAddress(status, names_[i], ops_[i], node.device->name(), made);
 }
 

@@ -135,8 +135,8 @@ class FusedElementwiseKernel {
     }
     KernelContext here(&described_[i], in.data(), &values[i], ctx.step(), ctx.exchange());
     here.set_state(kernels_[i].state.get());
-    return WithAddress(replaced_.AtNamed(kernels_[i].compute(here), described_[i].name, ctx.node()),
-                       described_[i].name, described_[i].op, ctx.device()->name(), ctx.node().location);
+    return WithAddress(replaced_.AtNamed(kernels_[i].compute(here), described_[i].name, ctx.node()), described_[i].name,
+                       described_[i].op, ctx.device()->name(), ctx.node().location);
   }
 
   struct Operand {

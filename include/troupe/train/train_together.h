@@ -91,7 +91,7 @@ struct TrainingEvent {
 
 struct TrainingOptions {
   SessionOptions session;  // of a runtime of the cluster's; its share_variables is set
-  int64_t last_step = 0;  // 0: nothing but the first values; below 0: INVALID_ARGUMENT
+  int64_t last_step = 0;   // 0: nothing but the first values; below 0: INVALID_ARGUMENT
   CheckpointPolicy checkpoints;
   TracePolicy trace;
   // How long nothing may go on before it is given up, with the error of the last try, or

@@ -50,13 +50,19 @@ bool Fuser::HasKernel(const std::string& op, const AttrMap& attrs, const Node& l
   return it->second;
 }
 
+namespace {
+
+std::string Place(const SourceLocation& l) { return l.known() ? StrCat(l.file, ":", l.line) : ""; }
+
+}  // namespace
+
 absl::StatusOr<Node*> Fuser::Replace(FusedNode f) {
   const Node& last = *f.parts.back();
   const std::string name = last.name(), requested = last.requested_device(), assigned = last.assigned_device();
   const SourceLocation location = last.location();
   const std::vector<Node*> parts = f.parts;
   const auto is_part = [&parts](const Node* n) { return std::find(parts.begin(), parts.end(), n) != parts.end(); };
-  std::vector<std::string> names, ops;
+  std::vector<std::string> names, ops, places;
   std::vector<Node*> waits, waiters;
   struct Use {
     int output;
@@ -71,9 +77,13 @@ absl::StatusOr<Node*> Fuser::Replace(FusedNode f) {
     if (before.ok() && before_ops.ok()) {
       names.insert(names.end(), before->begin(), before->end());
       ops.insert(ops.end(), before_ops->begin(), before_ops->end());
+      if (const auto at = n->Attr<std::vector<std::string>>(kReplacedAtAttr); at.ok())
+        places.insert(places.end(), at->begin(), at->end());
+      places.resize(names.size(), Place(n->location()));
     } else {
       names.push_back(n->name());
       ops.push_back(n->op().name);
+      places.push_back(Place(n->location()));
     }
     for (const Edge* e : n->in_edges()) {
       if (e->IsControl() && e->src->IsOp() && !is_part(e->src)) waits.push_back(e->src);
@@ -91,6 +101,9 @@ absl::StatusOr<Node*> Fuser::Replace(FusedNode f) {
       uses.push_back({static_cast<int>(at - f.outputs.begin()), e->dst, e->dst_input});
     }
   }
+  const std::string here = Place(location);
+  if (std::any_of(places.begin(), places.end(), [&](const std::string& p) { return p != here; }))
+    f.attrs.Set(kReplacedAtAttr, std::move(places));
   f.attrs.Set(kReplacesAttr, std::move(names));
   f.attrs.Set(kReplacedOpsAttr, std::move(ops));
   for (Node* n : f.parts) graph_->RemoveNode(n);

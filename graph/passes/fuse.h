@@ -23,8 +23,9 @@
 // Only a value that no other node needs may vanish: a node that is fetched, read twice, or waited
 // for by a control edge stays. So the pass runs on a part as it is executed, where fetches are
 // nodes. A fused node has the name of the node whose value it gives, waits for whatever its parts
-// waited for, and says in attrs "_replaces" (names) and "_replaced_ops" what it stands for; its
-// kernel's errors name those.
+// waited for, and says in attrs "_replaces" (names) and "_replaced_ops" what it stands for, and in
+// "_replaced_at" ("file:line", "" where it is not known) where these were made, unless all were made
+// where it says itself; its kernel's errors name those.
 //
 // Thread rule: the graph must be the caller's own.
 #ifndef TROUPE_GRAPH_PASSES_FUSE_H_
@@ -38,6 +39,7 @@ namespace troupe {
 
 inline constexpr char kReplacesAttr[] = "_replaces";
 inline constexpr char kReplacedOpsAttr[] = "_replaced_ops";
+inline constexpr char kReplacedAtAttr[] = "_replaced_at";
 // Of a product with a bias: in the Add that is replaced, the bias is the first summand.
 inline constexpr char kBiasFirstAttr[] = "_bias_first";
 

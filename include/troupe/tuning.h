@@ -21,6 +21,11 @@
 // between the calls of the trials, and between two runs that chose differently. A file makes the
 // choice repeatable: with kFixed and the same file all runs have the same bits.
 //
+// What is not finite. Ways of a convolution with padding differ by more where the filter has an
+// infinity or a NaN (for the gradient of the filter: where the gradient of the output has one):
+// "direct" multiplies the padding's zeros by it, and gives NaN where a window reaches beyond the
+// image; "library" leaves padding out. Of finite numbers no padding shows.
+//
 // The environment says what a process begins with. TROUPE_TUNE is off, fixed, same_bits or on (=
 // kAll); TROUPE_TUNE_CACHE names a file that is read before the first choice, and written when new
 // choices were made, also at the end of the process, unless the mode is fixed or off. Without

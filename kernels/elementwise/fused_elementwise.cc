@@ -5,6 +5,7 @@
 #include "absl/container/inlined_vector.h"
 #include "kernels/elementwise/element_tape.h"
 #include "kernels/elementwise/row_tape.h"
+#include "kernels/replaced_nodes.h"
 #include "kernels/run_kernel.h"
 #include "troupe/kernel.h"
 #include "troupe/op_def.h"
@@ -41,7 +42,7 @@ TROUPE_OP("_FusedElementwise")
 
 class FusedElementwiseKernel {
  public:
-  explicit FusedElementwiseKernel(KernelInit& init) {
+  explicit FusedElementwiseKernel(KernelInit& init) : replaced_(init.node()) {
     if (absl::Status s = Prepare(init); !s.ok()) init.Fail(s);
   }
 
@@ -134,8 +135,8 @@ class FusedElementwiseKernel {
     }
     KernelContext here(&described_[i], in.data(), &values[i], ctx.step(), ctx.exchange());
     here.set_state(kernels_[i].state.get());
-    return WithAddress(kernels_[i].compute(here), described_[i].name, described_[i].op, ctx.device()->name(),
-                       ctx.node().location);
+    return WithAddress(replaced_.AtNamed(kernels_[i].compute(here), described_[i].name, ctx.node()), described_[i].name,
+                       described_[i].op, ctx.device()->name(), ctx.node().location);
   }
 
   struct Operand {
@@ -159,6 +160,7 @@ class FusedElementwiseKernel {
         std::count_if(n.out_edges().begin(), n.out_edges().end(), [](const Edge* e) { return e->dst->IsOp(); }));
   }
 
+  const ReplacedNodes replaced_;
   std::unique_ptr<Graph> body_;
   std::vector<const Node*> steps_;
   std::vector<PreparedKernel> kernels_;

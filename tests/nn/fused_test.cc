@@ -406,6 +406,66 @@ BOOST_AUTO_TEST_CASE(errors_name_the_nodes_that_were_written) {
   }
 }
 
+// The line is that of the node at fault, also where a node was fused twice.
+BOOST_AUTO_TEST_CASE(errors_name_the_lines_that_were_written) {
+  const Scope s = Scope::NewRootScope();
+  const auto at = [&](uint32_t line) { return s.WithLocation({"of/model.cc", line}); };
+  const auto fed = [&](const char* name) {
+    return EmitOp(at(1).WithOpName(name), "Placeholder", {}, {{"dtype", DType::kFloat}}).output(0);
+  };
+  const Output a = fed("a"), b = fed("b"), c = fed("c"), bias = fed("bias");
+  const AttrMap transposed = {{"transpose_a", true}};
+  const Output p = EmitOp(at(11), "MatMul", {a, b}, transposed).output(0),
+               q = EmitOp(at(12), "MatMul", {c, b}, transposed).output(0),
+               sum = EmitLists(at(13), "AddN", {InputList(std::vector<Output>{p, q})}).output(0);
+  const Output product = EmitOp(at(21), "MatMul", {a, b}).output(0),
+               biased = EmitOp(at(22), "BiasAdd", {product, bias}).output(0),
+               relu = EmitOp(at(23), "Relu", {biased}).output(0);
+  const Output negative = EmitOp(at(31), "Neg", {a}).output(0), more = EmitOp(at(32), "Add", {negative, b}).output(0),
+               all = EmitOp(at(33), "Tanh", {more}).output(0);
+  BOOST_REQUIRE_MESSAGE(s.ok(), s.status());
+  auto session = *Session::Create();
+  BOOST_REQUIRE(session->Extend(*s.graph()).ok());
+  struct Bad {
+    Output fetch;
+    TensorShape a, b, c, bias;
+    int line;  // 0: none
+    const char* op;
+  };
+  const TensorShape square({4, 4}), other({3, 3}), four({4});
+  const Bad kBad[] = {{sum, square, square, square, four, 0, "_SumOfProducts"},
+                      {sum, other, square, square, four, 11, "_SumOfProducts"},
+                      {sum, square, square, other, four, 12, "_SumOfProducts"},
+                      {sum, square, square, TensorShape({4, 3}), four, 13, "_SumOfProducts"},
+                      {relu, square, square, square, four, 0, "_FusedMatMul"},
+                      {relu, square, other, square, four, 21, "_FusedMatMul"},
+                      {relu, square, square, square, TensorShape({3}), 22, "_FusedMatMul"},
+                      {all, square, square, square, four, 0, "_FusedElementwise"},
+                      {all, square, other, square, four, 32, "_FusedElementwise"}};
+  for (const Bad& bad : kBad) {
+    RunOptions run;
+    run.partition_graphs = true;
+    proto::RunMetadata metadata;
+    std::vector<Tensor> out;
+    const Feeds feeds = {{a.name(), Random(bad.a, 1)},
+                         {b.name(), Random(bad.b, 2)},
+                         {c.name(), Random(bad.c, 3)},
+                         {bias.name(), Random(bad.bias, 4)}};
+    const absl::Status status = session->Run(run, feeds, {bad.fetch}, {}, &out, &metadata);
+    if (bad.line == 0) {
+      BOOST_TEST(status.ok(), status);
+      std::string ops;
+      for (const auto& part : metadata.partition_graphs()) {
+        for (const auto& node : part.node()) StrAppend(&ops, node.op(), " ");
+      }
+      BOOST_TEST(ops.find(bad.op) != std::string::npos, ops);
+    } else {
+      const std::string made = StrCat("; defined at model.cc:", bad.line);
+      BOOST_TEST(std::string(status.message()).ends_with(made), status);
+    }
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace

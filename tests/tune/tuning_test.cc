@@ -222,6 +222,39 @@ BOOST_AUTO_TEST_CASE(ways_of_the_same_bits) {
   BOOST_CHECK_GT(tried, 10);
 }
 
+// The header says how far the ways of a convolution agree where the filter, or the gradient of the
+// output, is not finite: within the image.
+BOOST_AUTO_TEST_CASE(what_is_not_finite_differs_at_the_border_only) {
+  const auto sizes = [](int a, int b, int c, int d) {
+    Tensor t(DType::kInt32, TensorShape({4}));
+    int* const to = t.data<int32_t>();
+    to[0] = a, to[1] = b, to[2] = c, to[3] = d;
+    return t;
+  };
+  const Tensor x = Odd(TensorShape({4, 9, 9, 3}), 40);
+  Tensor f = Odd(TensorShape({3, 3, 3, 4}), 41), d = Odd(TensorShape({4, 9, 9, 4}), 42);
+  f.data<float>()[0] = INFINITY;  // the first tap of the first channels
+  const AttrMap attrs = {{"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", "SAME"}};
+  const std::pair<Case, int64_t> kCases[] = {{{"Conv2D", {x, f}, attrs}, 4},
+                                             {{"Conv2DBackpropInput", {sizes(4, 9, 9, 3), f, d}, attrs}, 3}};
+  for (const auto& [c, channels] : kCases) {
+    const Tensor want = Run(c.op, c.inputs, c.attrs, 1)[0];
+    const Mode all(TuningMode::kAll);
+    for (int call = 0; call < 60; ++call) {
+      const Tensor got = Run(c.op, c.inputs, c.attrs, 1)[0];
+      int wrong = 0;
+      for (int64_t i = 0; i < got.num_elements(); ++i) {
+        const int64_t column = i / channels % 9, row = i / channels / 9 % 9;
+        if (row == 0 || row == 8 || column == 0 || column == 8) continue;
+        const float a = got.data<float>()[i], b = want.data<float>()[i];
+        wrong += std::isfinite(b) ? !(std::abs(a - b) <= 1e-4f * (1 + std::abs(b)))
+                                  : !(a == b || (std::isnan(a) && std::isnan(b)));
+      }
+      BOOST_CHECK_EQUAL(wrong, 0);
+    }
+  }
+}
+
 // A problem of its own, whose ways sleep.
 constexpr const char* kNumbers[] = {"id"};
 constexpr tune::Problem kProblem = {"of_this_test", kNumbers};

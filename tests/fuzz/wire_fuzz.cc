@@ -31,11 +31,21 @@ std::vector<char> Write(T& message) {
   return bytes;
 }
 
+// Of another protocol only its number is read, since the rest may have another form.
+template <class T>
+bool IsWhole(const T& message) {
+  if constexpr (requires { message.protocol; }) {
+    return message.protocol == kNetProtocol;
+  } else {
+    return true;
+  }
+}
+
 template <class T>
 void Read(const std::vector<char>& bytes) {
   T message;
   caf::binary_deserializer in(System(), bytes);
-  if (in(message)) return;
+  if (in(message) || !IsWhole(message)) return;
   const std::vector<char> once = Write(message);
   T again;
   caf::binary_deserializer in_again(System(), once);

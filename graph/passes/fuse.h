@@ -24,8 +24,8 @@
 // for by a control edge stays. So the pass runs on a part as it is executed, where fetches are
 // nodes. A fused node has the name of the node whose value it gives, waits for whatever its parts
 // waited for, and says in attrs "_replaces" (names) and "_replaced_ops" what it stands for, and in
-// "_replaced_at" ("file:line", "" where it is not known) where these were made, unless all were made
-// where it says itself; its kernel's errors name those.
+// "_replaced_at" ("file:line", "" where it is not known) where these were made, unless all were
+// made where it says itself; its kernel's errors name those.
 //
 // Thread rule: the graph must be the caller's own.
 #ifndef TROUPE_GRAPH_PASSES_FUSE_H_

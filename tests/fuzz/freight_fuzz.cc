@@ -15,22 +15,13 @@
 
 #include "actors/runtime/runtime_impl.h"
 #include "actors/step/freight_in.h"
+#include "tests/fuzz/messages_system.h"
 
 namespace troupe::fuzz {
 namespace {
 
 constexpr uint64_t kMine = 900, kFrom = 901;
 constexpr size_t kNotes = 6;
-
-// Never destroyed: its threads would be counted as leaks of the last input.
-caf::actor_system& System() {
-  static caf::actor_system& system = *[] {
-    static auto* config = new caf::actor_system_config;
-    config->set("scheduler.max-threads", 1u);
-    return new caf::actor_system(*config);
-  }();
-  return system;
-}
 
 void Require(bool holds, const char* what) {
   if (holds) return;

@@ -9,19 +9,10 @@
 #include "actors/wire/session_messages.h"
 #include "net/client_messages.h"
 #include "net/messages.h"
+#include "tests/fuzz/messages_system.h"
 
 namespace troupe::fuzz {
 namespace {
-
-// Never destroyed: its threads would be counted as leaks of the last input.
-caf::actor_system& System() {
-  static caf::actor_system& system = *[] {
-    static auto* config = new caf::actor_system_config;
-    config->set("scheduler.max-threads", 1u);
-    return new caf::actor_system(*config);
-  }();
-  return system;
-}
 
 template <class T>
 std::vector<char> Write(T& message) {

@@ -97,7 +97,7 @@ BOOST_AUTO_TEST_CASE(requests_keep_their_order_and_their_shapes) {
   Served s;
   s.options.fetches = {"y"};
   s.options.max_batch = 4;
-  s.options.max_delay_us = 100000;
+  s.options.max_delay_us = 300000;
   s.Spawn();
   std::vector<decltype(s.Send({}))> asked;
   const std::vector<Tensor> xs = {Rows({1, 2, 3, 4}), Rows({5, 6, 7, 8, 9, 10}), Rows({1, 1, 1, 1, 1, 1, 1, 1, 1, 1}),
@@ -116,7 +116,7 @@ BOOST_AUTO_TEST_CASE(steps_are_filled_up_to_allowed_sizes) {
   Served s;
   s.options.max_batch = 8;
   s.options.allowed_batch_sizes = {2, 4, 8};
-  s.options.max_delay_us = 100000;
+  s.options.max_delay_us = 300000;
   s.Spawn();
   const auto ask = [&](const std::vector<Tensor>& xs) {
     std::vector<decltype(s.Send({}))> asked;

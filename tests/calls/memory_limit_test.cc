@@ -47,21 +47,29 @@ BOOST_AUTO_TEST_CASE(an_answer_is_charged_to_the_device_and_refused_beyond_its_l
   for (int i = 0; i < 10; ++i) TROUPE_REQUIRE_OK(h.Run(small[0], &out));
 }
 
-// An actor that answers what it was asked with: that is charged already, and stays where it is.
+// An actor that answers what it was asked with: that is charged already, and stays where it is. It
+// is looked at within the step: a fetch is a copy where the actor still has its message in hand.
 BOOST_AUTO_TEST_CASE(what_is_charged_already_is_not_copied) {
   House h(1, kLimit);
   const void* asked = nullptr;
+  const void* seen = nullptr;
   h.Name("echo", Answering(h.system, [&](const actor_call& c) {
            asked = c.tensors.at(0).raw();
            return actor_answer{{}, {c.tensors.at(0)}};
          }));
+  h.Name("looks", Answering(h.system, [&](const actor_call& c) {
+           seen = c.tensors.at(0).raw();
+           return actor_answer{{}, {Tensor::Scalar(c.tensors.at(0).num_elements())}};
+         }));
   const Output made = ops::Fill(h.root, ops::Mul(h.root, ops::Shape(h.root, h.x), 1 << 17), 2.0f),
-               back = CallActor(h.root, "echo", {made}, {DType::kFloat})[0];
+               back = CallActor(h.root, "echo", {made}, {DType::kFloat})[0],
+               size = CallActor(h.root, "looks", {back}, {DType::kInt64})[0];
   TROUPE_REQUIRE_OK(h.root.status());
   Tensor out;
-  TROUPE_REQUIRE_OK(h.Run(back, &out));
-  BOOST_TEST(out.raw() == asked);
-  BOOST_TEST(out.num_elements() == 3 << 17);
+  TROUPE_REQUIRE_OK(h.Run(size, &out));
+  BOOST_TEST(out.scalar<int64_t>() == 3 << 17);
+  BOOST_REQUIRE(asked != nullptr);
+  BOOST_TEST(seen == asked);
 }
 
 // Without a limit nothing is copied: whom the node's output is handed to has the answer itself.

@@ -74,6 +74,12 @@ bool StepTimer::IsDue(int64_t step) const {
   return std::chrono::steady_clock::now() - last_time_ >= std::chrono::duration<double>(every_.seconds);
 }
 
+bool StepTimer::IsNear(int64_t step) const {
+  if (!last_step_) return false;
+  if (every_.steps > 0) return step - *last_step_ >= every_.steps - std::max<int64_t>(every_.steps / 10, 1);
+  return std::chrono::steady_clock::now() - last_time_ >= std::chrono::duration<double>(every_.seconds * 0.9);
+}
+
 std::pair<int64_t, double> StepTimer::Update(int64_t step) {
   const auto now = std::chrono::steady_clock::now();
   std::pair<int64_t, double> since{0, 0.0};
@@ -192,6 +198,7 @@ absl::StatusOr<RunArgs> CheckpointSaverHook::BeforeRun(RunContext&) { return Run
 absl::Status CheckpointSaverHook::AfterRun(RunContext& context, const RunValues& values) {
   TROUPE_RETURN_IF_ERROR(saves_->Take());
   TROUPE_ASSIGN_OR_RETURN(int64_t step, AsStep(values.fetches[0]));
+  if (options_.beside_steps && timer_.IsNear(step + 1) && !saves_->Writing()) saver_->ExpectSave();
   // A disk that is slower than the steps must not collect snapshots without bound.
   if (!timer_.IsDue(step + 1) || saves_->Writing()) return absl::OkStatus();
   TROUPE_ASSIGN_OR_RETURN(step, StepNow(context.session(), global_step_));

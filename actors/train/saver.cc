@@ -20,8 +20,6 @@
 namespace troupe::train {
 namespace {
 
-constexpr std::string_view kVariableKind = "variable";
-
 // State that is no variable, in a checkpoint: kOthers is a matrix of strings with device,
 // container, name and kind of each entry; the tensors of entry 3 are kOthers + "/3/" + key.
 constexpr char kOthers[] = "_troupe/state";
@@ -89,6 +87,7 @@ struct Saver::Job {
   std::string name;                                 // of the checkpoint: the prefix, or what the nodes call it
   SaveOptions options;                              // without the graph
   std::optional<StateSnapshot> snapshot;            // none: the graph's nodes have written the checkpoint
+  std::vector<const Tensor*> shared;                // those in the snapshot that steps copy to change
   std::string meta;                                 // the bytes of the MetaGraph; "" = none
   std::shared_ptr<const SaveOrder::Ticket> ticket;  // drawn when the values have been taken
 };
@@ -99,6 +98,8 @@ std::vector<std::string> Saver::checkpoints() const {
   for (const Disk::Kept& k : disk_->kept) paths.push_back(k.path);
   return paths;
 }
+
+void Saver::ExpectSave() const { SaveMemory::Expect(disk_->memory); }
 
 void Saver::WaitForSaves() const {
   while (!disk_->saves->WaitUntilNone(std::chrono::seconds(1))) {
@@ -133,7 +134,7 @@ absl::Status Saver::Prepare(Session& session, const std::string& path, const Sav
     what.timeout_ms = options.timeout_ms;
     absl::StatusOr<StateSnapshot> snapshot = session.SnapshotState(what);
     taken = snapshot.status();
-    if (snapshot.ok()) job->snapshot = *std::move(snapshot);
+    if (snapshot.ok()) job->shared = SaveMemory::Shared(job->snapshot.emplace(*std::move(snapshot)));
   }
   // The nodes know of no other state. Those of an imported graph may be all that can save.
   if (absl::IsUnimplemented(taken) && (!by_snapshot_ || !options_.session_state) && options.extra.empty()) {
@@ -246,9 +247,16 @@ absl::Status Saver::WriteValues(const Job& job) const {
 }
 
 absl::StatusOr<std::string> Saver::Write(const Job& job) const {
+  const struct AtEnd {
+    ~AtEnd() { memory.End(); }
+    SaveMemory& memory;
+  } at_end{*disk_->memory};
   job.ticket->WaitForTurn();
   std::lock_guard<std::mutex> lock(disk_->mu);
-  if (job.snapshot.has_value()) TROUPE_RETURN_IF_ERROR(WriteValues(job));
+  if (job.snapshot.has_value()) {
+    TROUPE_RETURN_IF_ERROR(WriteValues(job));
+    disk_->memory->Learn(job.shared);
+  }
   if (!job.meta.empty()) TROUPE_RETURN_IF_ERROR(files::Write(MetaPath(job.name), job.meta));
   if (!job.options.write_state) return job.name;
   disk_->TakeOver(job.folder, job.options.latest_filename);
@@ -288,6 +296,7 @@ void Saver::SaveAsync(Session& session, const std::string& path, const SaveOptio
     job = nullptr;  // `done` may save again
     return done(std::move(written));
   }
+  ExpectSave();
   RunAside(true, [saver = *this, job, done = std::move(done), share = UnderWay::Share(disk_->saves)]() mutable {
     absl::StatusOr<std::string> written = saver.Write(*job);
     job = nullptr;

@@ -1,20 +1,25 @@
 // What copies of a Saver share: the checkpoints of a folder, and the saves that are under way.
 //
-// Thread rule: `order` and `saves` may be used by any thread, the rest under `mu`.
+// Thread rule: `order`, `memory` and `saves` may be used by any thread, the rest under `mu`.
 #ifndef TROUPE_ACTORS_TRAIN_SAVER_DISK_H_
 #define TROUPE_ACTORS_TRAIN_SAVER_DISK_H_
 
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "actors/threads/aside.h"
+#include "actors/train/save_memory.h"
 #include "actors/train/save_order.h"
 #include "troupe/proto/checkpoint_state.pb.h"
 #include "troupe/train/saver.h"
 
 namespace troupe::train {
+
+// What a snapshot calls variables.
+inline constexpr std::string_view kVariableKind = "variable";
 
 // Seconds since 1970.
 double TimeNow();
@@ -45,6 +50,7 @@ struct Saver::Disk {
     std::string folder, begin;
   };
   const std::shared_ptr<SaveOrder> order = std::make_shared<SaveOrder>();
+  const std::shared_ptr<SaveMemory> memory = std::make_shared<SaveMemory>();
 
   std::mutex mu;  // held while a save writes; guards what follows
   std::vector<Kept> kept;

@@ -204,7 +204,7 @@ void* Allocator::TakeBlock(int c, size_t exact_bytes) {
 void Allocator::GiveLarge(void* block, int c) {
   Central& central = Central::Get();
   const auto bytes = static_cast<int64_t>(ClassBytes(c));
-  if (central.cached.fetch_add(bytes, std::memory_order_relaxed) + bytes > kCentralQuota && !central.MakeRoomFor(c))
+  if (central.cached.fetch_add(bytes, std::memory_order_relaxed) + bytes > central.Most() && !central.MakeRoomFor(c))
       [[unlikely]] {
     central.cached.fetch_sub(bytes, std::memory_order_relaxed);
     BlockSource::Host()->Give(block, ClassBytes(c));

@@ -7,9 +7,10 @@
 // without page faults.
 //
 // What a list of large blocks keeps is bounded twice. All lists together hold at most
-// kCentralQuota: a block that would pass it takes the place of free blocks of the class that was
-// asked for longest ago, and goes back to malloc itself when that is its own. And every kVisitEvery
-// takings one list in turn gives up the blocks that have lain there since it was visited last.
+// kCentralQuota, and what is expected to be asked for soon (warm_memory.h): a block that would pass
+// it takes the place of free blocks of the class that was asked for longest ago, and goes back to
+// malloc itself when that is its own. And every kVisitEvery takings one list in turn gives up the
+// blocks that have lain there since it was visited last.
 //
 // Under AddressSanitizer nothing is kept: every block is an allocation of its own of the exact
 // size, so that a kernel that reads or writes past its tensor, or after its last reference went, is
@@ -121,7 +122,11 @@ struct Allocator::Central {
   };
   List lists[kNumClasses];
   std::atomic<int64_t> cached{0};
+  std::atomic<int64_t> expected{0};  // bytes of warm memory, kept beyond kCentralQuota
   std::atomic<uint64_t> takings{0};
+
+  // The most that may be kept.
+  int64_t Most() const { return kCentralQuota + expected.load(std::memory_order_relaxed); }
 
   // Gives blocks of class c, linked to each other, back to malloc.
   void Drop(FreeBlock* first, int c) {
@@ -148,10 +153,14 @@ struct Allocator::Central {
   // Drops blocks of the classes that were asked for longest ago, and before class c was, until no
   // more than the quota is kept. False when there are none.
   bool MakeRoomFor(int c) {
-    if (static_cast<int64_t>(ClassBytes(c)) > kCentralQuota) return false;
-    for (int64_t over; (over = cached.load(std::memory_order_relaxed) - kCentralQuota) > 0;) {
+    if (static_cast<int64_t>(ClassBytes(c)) > Most()) return false;
+    return DropUntilMost(lists[c].asked.load(std::memory_order_relaxed));
+  }
+  // Likewise, of the classes that were asked for before taking `asked`.
+  bool DropUntilMost(uint64_t asked_before) {
+    for (int64_t over; (over = cached.load(std::memory_order_relaxed) - Most()) > 0;) {
       int oldest = -1;
-      uint64_t asked = lists[c].asked.load(std::memory_order_relaxed);
+      uint64_t asked = asked_before;
       for (int i = kNumSmall; i < kNumClasses; ++i) {
         if (lists[i].count.load(std::memory_order_relaxed) == 0) continue;
         const uint64_t a = lists[i].asked.load(std::memory_order_relaxed);

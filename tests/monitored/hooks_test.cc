@@ -116,13 +116,23 @@ BOOST_AUTO_TEST_CASE(timers_count_steps_or_seconds) {
   BOOST_TEST(!steps.IsDue(5));
   BOOST_TEST(!steps.IsDue(7));
   BOOST_TEST(steps.IsDue(8));
+  BOOST_TEST(!steps.IsNear(6));
+  BOOST_TEST(steps.IsNear(7));
   BOOST_TEST(steps.Update(9).first == 4);
+  StepTimer twenty({.steps = 20});
+  BOOST_TEST(!twenty.IsNear(19));
+  twenty.Update(0);
+  BOOST_TEST(!twenty.IsNear(17));
+  BOOST_TEST(twenty.IsNear(18));
   StepTimer always({.seconds = 0}), never({.seconds = 1e9});
+  BOOST_TEST(!always.IsNear(1));
   always.Update(1);
   never.Update(1);
   BOOST_TEST(!always.IsDue(1));
   BOOST_TEST(always.IsDue(2));
+  BOOST_TEST(always.IsNear(2));
   BOOST_TEST(!never.IsDue(2));
+  BOOST_TEST(!never.IsNear(2));
   BOOST_TEST(!Every().valid());
   BOOST_TEST(!Every({.steps = 1, .seconds = 1}).valid());
 }

@@ -116,6 +116,8 @@ class StepTimer {
   explicit StepTimer(Every every) : every_(every) {}
   Every every() const { return every_; }
   bool IsDue(int64_t step) const;
+  // Nine tenths of the steps or seconds are over; false before the first Update.
+  bool IsNear(int64_t step) const;
   // It has acted at this step. Steps and seconds since the last time; zeros at the first.
   std::pair<int64_t, double> Update(int64_t step);
   std::optional<int64_t> last_step() const { return last_step_; }

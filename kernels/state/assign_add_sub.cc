@@ -60,12 +60,13 @@ absl::Status UpdateDense(KernelContext& ctx, VariableSlot* slot, const Tensor& d
     return InvalidArgument("variable '", slot->name(), "' has shape ", value.shape().DebugString(), ", the update has ",
                            delta.shape().DebugString(), ": shapes must be equal");
   }
-  TROUPE_RETURN_IF_ERROR(update.Write());
+  TROUPE_RETURN_IF_ERROR(update.WriteInPieces());
   const size_t size = SizeOf(value.dtype());
   char* const v = static_cast<char*>(value.raw());
   const char* const d = static_cast<const char*>(delta.raw());
-  ctx.threads()->ParallelFor(value.num_elements(), 0.1 * static_cast<double>(size),
-                             [&](int64_t begin, int64_t end) { fn(v + begin * size, d + begin * size, end - begin); });
+  ctx.threads()->ParallelFor(value.num_elements(), 0.1 * static_cast<double>(size), [&](int64_t begin, int64_t end) {
+    update.InPieces(begin, end, [&](int64_t b, int64_t e) { fn(v + b * size, d + b * size, e - b); });
+  });
   return update.Commit();
 }
 

@@ -117,11 +117,13 @@ class ApplyKernel {
   absl::Status Run(KernelContext& ctx, VariableUpdate& slots, const Tensor& grad) {
     const T* const g = grad.data<T>();
     const RuleInputs in(ctx);
-    TROUPE_RETURN_IF_ERROR(slots.Write());
+    TROUPE_RETURN_IF_ERROR(slots.WriteInPieces());
     ctx.threads()->ParallelFor(grad.num_elements(), 0.4 * (1 + Rule::kSlots), [&](int64_t begin, int64_t end) {
-      T* at[Rule::kSlots];
-      for (int i = 0; i < Rule::kSlots; ++i) at[i] = slots.value(i).template data<T>() + begin;
-      rule_.template Run<T>(in, at, g + begin, end - begin);
+      slots.InPieces(begin, end, [&](int64_t b, int64_t e) {
+        T* at[Rule::kSlots];
+        for (int i = 0; i < Rule::kSlots; ++i) at[i] = slots.value(i).template data<T>() + b;
+        rule_.template Run<T>(in, at, g + b, e - b);
+      });
     });
     return slots.Commit();
   }

@@ -1,7 +1,9 @@
 #include "kernels/state/variable_access.h"
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
+#include <utility>
 
 #include "graph/core/guarded.h"
 #include "kernels/device/same_entry.h"
@@ -133,10 +135,46 @@ void VariableUpdate::Undo::PutIntoContainer() {
 }
 
 absl::Status VariableUpdate::Write() {
+  TROUPE_RETURN_IF_ERROR(LogAll());
+  for (int i = 0; i < n_; ++i) TROUPE_RETURN_IF_ERROR(slots_[i]->MakeUnique());
+  BeginWriting();
+  return absl::OkStatus();
+}
+
+absl::Status VariableUpdate::WriteInPieces() {
+  TROUPE_RETURN_IF_ERROR(LogAll());
+  for (int i = 0; i < n_; ++i) {
+    if (slots_[i]->value().BufferUnique()) [[likely]]
+      continue;
+    TROUPE_ASSIGN_OR_RETURN(Tensor own, slots_[i]->Another());
+    if (!from_.has_value()) from_.emplace();
+    (*from_)[static_cast<size_t>(i)] = std::move(own);
+  }
+  for (int i = 0; from_.has_value() && i < n_; ++i) {
+    if (Tensor& own = (*from_)[static_cast<size_t>(i)]; own.valid()) slots_[i]->value().Swap(own);
+  }
+  BeginWriting();
+  return absl::OkStatus();
+}
+
+void VariableUpdate::BringOver(int64_t begin, int64_t end) const {
+  for (int i = 0; i < n_; ++i) {
+    const Tensor& from = (*from_)[static_cast<size_t>(i)];
+    if (!from.valid()) continue;
+    const size_t size = SizeOf(from.dtype()), at = static_cast<size_t>(begin) * size;
+    std::memcpy(static_cast<char*>(slots_[i]->value().raw()) + at, static_cast<const char*>(from.raw()) + at,
+                static_cast<size_t>(end - begin) * size);
+  }
+}
+
+absl::Status VariableUpdate::LogAll() {
   if (CurrentNumericsCheck() != nullptr) [[unlikely]] {
     for (int i = 0; i < n_; ++i) TROUPE_RETURN_IF_ERROR(Log(i));
   }
-  for (int i = 0; i < n_; ++i) TROUPE_RETURN_IF_ERROR(slots_[i]->MakeUnique());
+  return absl::OkStatus();
+}
+
+void VariableUpdate::BeginWriting() {
   for (int i = 0; i < n_; ++i) {
     slots_[i]->BeginWriting();
     // If it breaks off, the lost value is what is taken back.
@@ -146,7 +184,6 @@ absl::Status VariableUpdate::Write() {
   whole_.emplace(static_cast<const std::atomic<bool>*>(nullptr));
   if (auto* probe = update_probe.load(std::memory_order_relaxed)) [[unlikely]]
     probe(ctx_.node());
-  return absl::OkStatus();
 }
 
 absl::Status VariableUpdate::Commit() {

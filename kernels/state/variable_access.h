@@ -10,6 +10,10 @@
 //     return update.Commit();
 //   }
 //
+// Where a snapshot is out, Write copies the whole value first. An update that goes through all
+// elements has WriteInPieces in its place: then InPieces brings each piece over just before it is
+// changed, so that the value passes through the caches once, and each thread brings its own part.
+//
 // An update that ends between Write and Commit, by an error or an exception, has lost its
 // variables: all of them, whether it worked in place or on copies, so that what is lost does not
 // depend on who holds a snapshot. Before Write it leaves them as they were. Between the two nothing
@@ -23,6 +27,8 @@
 #ifndef TROUPE_KERNELS_STATE_VARIABLE_ACCESS_H_
 #define TROUPE_KERNELS_STATE_VARIABLE_ACCESS_H_
 
+#include <algorithm>
+#include <array>
 #include <optional>
 
 #include "kernels/numerics_check.h"
@@ -76,6 +82,21 @@ class VariableUpdate {
   absl::Status CheckReadable() const;
   // Makes the buffers of all values unique, and begins to write.
   absl::Status Write();
+  // Likewise, for an update of plain values that changes them by InPieces alone, and all elements of
+  // theirs. RESOURCE_EXHAUSTED, and all values as they were, without memory for copies.
+  absl::Status WriteInPieces();
+  // f(b, e) for the elements from `begin` to `end` of all values, which have the same shape; in
+  // pieces while they are being copied. From the threads of a loop, for parts that do not overlap.
+  template <class F>
+  void InPieces(int64_t begin, int64_t end, F&& f) const {
+    if (!from_.has_value()) [[likely]]
+      return f(begin, end);
+    for (int64_t b = begin; b < end; b += kPiece) {
+      const int64_t e = std::min(end, b + kPiece);
+      BringOver(b, e);
+      f(b, e);
+    }
+  }
   // INVALID_ARGUMENT in a step that checks itself, see above.
   absl::Status Commit();
   // Instead of Write and Commit: sets the value.
@@ -89,7 +110,13 @@ class VariableUpdate {
   absl::Status Destroy(const ResourceHandle& handle, ResourceContainers* containers);
 
  private:
+  // Elements: of floats, of an optimizer with three values, what fits into the first cache.
+  static constexpr int64_t kPiece = 2048;
+
   absl::Status BeginLate(VariableSlot* const* slots, int n);
+  absl::Status LogAll();
+  void BeginWriting();
+  void BringOver(int64_t begin, int64_t end) const;
   // In a step that checks itself.
   struct Undo;
   absl::Status CheckNew(const Tensor& value, int i) const;
@@ -101,7 +128,8 @@ class VariableUpdate {
   int n_ = 0;
   VariableSlot* slots_[SlotTicket::kMaxSlots];  // in the order of Begin
   std::optional<ComputeThreads::LoopCancellation> whole_;
-  Tensor old_;  // freed when nobody waits for it any more
+  Tensor old_;                                                     // freed when nobody waits for it any more
+  std::optional<std::array<Tensor, SlotTicket::kMaxSlots>> from_;  // likewise; the values that are brought over
   // Of each variable; null in a step that does not check itself.
   std::shared_ptr<Undo> undo_[SlotTicket::kMaxSlots];
 };

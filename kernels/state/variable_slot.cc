@@ -144,9 +144,19 @@ void VariableSlot::TakeBack(Change* change) {
 absl::Status VariableSlot::MakeUnique() {
   if (value_.BufferUnique()) return absl::OkStatus();
   Tensor copy = value_.Clone();
-  if (!copy.valid()) return ResourceExhausted("no memory for a copy of variable '", name_, "'");
+  if (!copy.valid()) return NoMemoryForCopy();
   value_ = std::move(copy);
   return absl::OkStatus();
+}
+
+absl::StatusOr<Tensor> VariableSlot::Another() const {
+  Buffer* const bytes = value_.buffer()->Another(value_.bytes(), BufferKind::kPlain);
+  if (bytes == nullptr) return NoMemoryForCopy();
+  return Tensor(value_.dtype(), value_.shape(), bytes);
+}
+
+absl::Status VariableSlot::NoMemoryForCopy() const {
+  return ResourceExhausted("no memory for a copy of variable '", name_, "'");
 }
 
 void VariableSlot::Append(Place* place, std::shared_ptr<SlotTicket> ticket) noexcept {

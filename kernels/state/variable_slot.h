@@ -110,6 +110,9 @@ class VariableSlot : public Resource {
   // Makes the value's buffer unique (a copy when a snapshot is out). RESOURCE_EXHAUSTED without
   // memory for the copy.
   absl::Status MakeUnique();
+  // A tensor like the value, charged as it is, that holds nothing yet. RESOURCE_EXHAUSTED likewise.
+  // REQUIRES: a value, of plain bytes.
+  absl::StatusOr<Tensor> Another() const;
   // From here to Commit the value may be half written; an update that ends in between has lost it.
   void BeginWriting() {
     lost_ = true;
@@ -208,6 +211,7 @@ class VariableSlot : public Resource {
   }
   bool TryBeginLocked() noexcept;
   void EndLocked() noexcept;
+  absl::Status NoMemoryForCopy() const;
   absl::Status UpdateBy(const std::function<absl::Status(Tensor&)>& f);
   // Blocks until the slot is the caller's.
   void BeginBlocking();

@@ -1,5 +1,7 @@
 // Steps of the optimizers against what TensorFlow computes, and what they refuse.
+#include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <thread>
 
 #include "tests/cases/same_value.h"
@@ -9,6 +11,8 @@ namespace troupe {
 namespace {
 
 BOOST_AUTO_TEST_SUITE(optimizers)
+
+bool Same(const Tensor& a, const Tensor& b) { return a.SameShape(b) && std::memcmp(a.raw(), b.raw(), a.bytes()) == 0; }
 
 // By the kernels alone; in sessions they run in tests/ops.
 BOOST_AUTO_TEST_CASE(two_steps_of_each) {
@@ -159,6 +163,73 @@ BOOST_AUTO_TEST_CASE(in_place_unless_a_snapshot_is_out) {
   Run("ApplyGradientDescent", {var, alpha, delta});
   BOOST_TEST(ValueOf(var).raw() != at);
   BOOST_TEST(Text(snapshot) == Text(Tensor::Vector<float>({0, 1})));
+}
+
+// Where a snapshot is out the value is brought over piece by piece; sizes below, at and above that of
+// a piece, and snapshots of some of the variables.
+BOOST_AUTO_TEST_CASE(what_is_copied_on_the_way_has_the_bits_of_what_is_changed_in_place) {
+  for (const int64_t n : {1, 2047, 2048, 2049, 10'000, 300'000}) {
+    const auto numbers = [n](float from) {
+      Tensor t(DType::kFloat, {n});
+      for (int64_t i = 0; i < n; ++i) t.data<float>()[i] = from + 0.01f * static_cast<float>(i % 977);
+      return t;
+    };
+    const Tensor grad = numbers(-2), half = Tensor::Scalar<float>(0.5f), small = Tensor::Scalar<float>(0.001f);
+    for (int out = 0; out < 8; ++out) {
+      for (const int threads : {1, 3}) {
+        std::vector<Tensor> apart, in_place, snapshots, before;
+        for (int i = 0; i < 3; ++i) {
+          apart.push_back(NewVariable(false, numbers(static_cast<float>(i))));
+          in_place.push_back(NewVariable(false, numbers(static_cast<float>(i))));
+          if (out >> i & 1) {
+            snapshots.push_back(ValueOf(apart[static_cast<size_t>(i)]));
+            before.push_back(snapshots.back().Clone());
+          }
+        }
+        EvaluateOptions options;
+        options.threads = threads;
+        for (const auto& v : {apart, in_place})
+          Run("ResourceApplyAdam", {v[0], v[1], v[2], half, half, small, half, half, small, grad}, {}, options);
+        Run("AssignAddVariableOp", {apart[0], ValueOf(apart[0])}, {}, options);  // by the snapshot itself
+        Run("AssignAddVariableOp", {in_place[0], ValueOf(in_place[0]).Clone()}, {}, options);
+        for (size_t i = 0; i < 3; ++i) BOOST_TEST(Same(ValueOf(apart[i]), ValueOf(in_place[i])), n << " " << out);
+        for (size_t i = 0; i < snapshots.size(); ++i) BOOST_TEST(Same(snapshots[i], before[i]));
+      }
+    }
+  }
+}
+
+// Two of three copies have memory: nothing is changed.
+BOOST_AUTO_TEST_CASE(without_memory_for_all_copies_all_values_stay) {
+  constexpr int64_t kElements = 100'000;
+  Allocator limited("limited");
+  std::vector<Tensor> variables, snapshots, before;
+  for (int i = 0; i < 3; ++i) {
+    Tensor value(&limited, DType::kFloat, {kElements});
+    std::fill_n(value.data<float>(), kElements, 1.0f + static_cast<float>(i));
+    before.push_back(value.Clone(Allocator::Cpu()));
+    variables.push_back(NewVariable(false, DType::kFloat, {kElements}));
+    BOOST_REQUIRE(SlotOf(variables.back())->Assign(std::move(value)).ok());
+    snapshots.push_back(ValueOf(variables.back()));
+  }
+  const int64_t each = limited.stats().bytes_in_use / 3;
+  BOOST_REQUIRE(limited.SetLimit(5 * each + each / 2));
+  const Tensor half = Tensor::Scalar<float>(0.5f);
+  const std::vector<Tensor> inputs = {variables[0], variables[1], variables[2], half, half,
+                                      half,         half,         half,         half, before[0]};
+  CheckFails(Try("ResourceApplyAdam", inputs), absl::StatusCode::kResourceExhausted,
+             "no memory for a copy of variable");
+  for (size_t i = 0; i < 3; ++i) {
+    BOOST_TEST(Same(ValueOf(variables[i]), before[i]));
+    BOOST_TEST(ValueOf(variables[i]).raw() == snapshots[i].raw());
+  }
+  BOOST_TEST(limited.stats().bytes_in_use == 3 * each);
+  BOOST_REQUIRE(limited.SetLimit(6 * each));
+  Run("ResourceApplyAdam", inputs);
+  for (size_t i = 0; i < 3; ++i) BOOST_TEST(Same(snapshots[i], before[i]));
+  BOOST_TEST(!Same(ValueOf(variables[0]), before[0]));
+  snapshots.clear();
+  BOOST_TEST(limited.stats().bytes_in_use == 3 * each);
 }
 
 BOOST_AUTO_TEST_CASE(updates_that_lock_in_opposite_order_do_not_deadlock) {

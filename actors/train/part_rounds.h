@@ -7,14 +7,14 @@
 //   idle    a part becomes free           3 a token of the part                                 busy
 //   busy    hello(life), the worker anew  4 its part is free; the first free part               busy
 //   idle    hello(life), the worker anew  5 noted; the first free part                          busy, or idle
-//   busy    leaves(its life)              6 its part is free                                    away
-//   idle    leaves(its life)              7 noted                                               away
+//   busy    leaves(its life, or later)    6 its part is free                                    away
+//   idle    leaves(its life, or later)    7 noted                                               away
 //   away    leaves(life)                  8 noted                                               away
 //   busy    gone                          9 its part is free                                    away
 //   idle    gone                         10 noted                                               away
 //   away    gradient(its life)           11 dropped, counted; as 1: it lives                    busy, or idle
 //   any     gradient(another number)     12 dropped, counted                                    as before
-//   any     leaves(another life)         13 nothing                                             as before
+//   any     leaves(a life before)        13 nothing                                             as before
 //   any     the step is over             14 all parts of the next one are free                  busy, or idle
 //   any     Begin                        15 its life is forgotten                               unheard, or away
 //   any     no worker, or no notice      16 dropped, counted                                    as before
@@ -179,7 +179,8 @@ class PartRounds : public Rounds {
   }
   void Leaves(int worker, int64_t life) {
     Worker& w = at(worker);
-    if (!w.away && life != w.life) return;
+    // Of a later life the hello has not been heard.
+    if (!w.away && (life >> kLifeBits != w.process || life < w.life)) return;
     Go(worker, Change::kLeft);
     w.life = w.process = 0;  // what comes next is another process, and no restart
   }

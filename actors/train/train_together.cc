@@ -1,9 +1,12 @@
 // The loops of chiefs and workers of synchronous training.
 #include "troupe/train/train_together.h"
 
+#include <atomic>
+#include <chrono>
 #include <future>
 #include <optional>
 #include <random>
+#include <utility>
 
 #include "actors/threads/inside_actor.h"
 #include "actors/train/elastic_watch.h"
@@ -255,8 +258,10 @@ class Worker {
   bool gives_up() const { return sync_.options().worker != 0; }
   // OK also when it is to leave meanwhile.
   absl::Status SayHello() {
-    const Tensor hello = Words({SyncReplicas::kHello, sync_.options().worker, ++life_, 0});
     for (;;) {
+      // One that was cut off may have been heard: said again under the same life, it would bring two
+      // tokens of that life.
+      const Tensor hello = Words({SyncReplicas::kHello, sync_.options().worker, ++life_, 0});
       // While there is no chief, the queue of notices may be full of what others, and this one in
       // its lives before, have said.
       RunOptions run = loop_.Waiting(gives_up());
@@ -285,13 +290,8 @@ class Worker {
   }
   absl::Status Try() {
     TROUPE_RETURN_IF_ERROR(loop_.NewSession().status());
-    // Who comes when all is done finds no chief. Until the chief has ended, a server's death may
-    // take the last steps back.
-    TROUPE_ASSIGN_OR_RETURN(const std::optional<int64_t> step, StepOfServers(loop_.session(), sync_.state()));
-    if (sync_.options().worker != 0 && step && *step >= loop_.options.last_step) {
-      TROUPE_ASSIGN_OR_RETURN(const Tensor ended, loop_.session().Get(sync_.state().ended()));
-      if (ended.scalar<int64_t>() >= 1) return absl::OkStatus();
-    }
+    TROUPE_ASSIGN_OR_RETURN(const bool over, Over());
+    if (over) return absl::OkStatus();
     TROUPE_RETURN_IF_ERROR(SayHello());
     bool begun = false;
     constexpr int kMostHellos = 8;  // half of a worker's share of the queue
@@ -300,8 +300,13 @@ class Worker {
       std::vector<Tensor> out;
       const absl::Status waited =
           loop_.session().Run(loop_.Waiting(gives_up()), {}, {sync_.token()}, {}, &out, nullptr);
-      // The token may have gone with a step that was cut off. While there is no chief, the queue of
-      // notices would be full in the end, and who tells it something would wait for room.
+      // The token may have gone with a step that was cut off, that of the end, too. While there is
+      // no chief, the queue of notices would be full in the end, and who tells it something would
+      // wait for room.
+      if (absl::IsDeadlineExceeded(waited) && gives_up()) {
+        TROUPE_ASSIGN_OR_RETURN(const bool over_by_now, Over());
+        if (over_by_now) return SayEnd();
+      }
       if (absl::IsDeadlineExceeded(waited) && !(gives_up() && loop_.given_up())) {
         if (++asked_again <= kMostHellos) TROUPE_RETURN_IF_ERROR(SayHello());
         continue;
@@ -315,19 +320,37 @@ class Worker {
         // One that an earlier run has left on the servers is not for this one.
         const auto made = StepOfServers(loop_.session(), sync_.state());
         if (made.ok() && *made && **made < loop_.options.last_step) continue;
-        // That it cannot be said is no failure: the chief waits for a while only.
-        if (sync_.options().worker != 0) loop_.session().Run({}, {}, {sync_.state().end()}, nullptr).IgnoreError();
-        return absl::OkStatus();
+        return SayEnd();
       }
       if (life == 0) TROUPE_RETURN_IF_ERROR(SayHello());
       if (life != life_ || what < 0) continue;
       step_ = what;
       if (!begun && sync_.options().worker != 0) loop_.teller->Tell({.kind = TrainingEvent::kBegin, .step = what});
       begun = begun_ = true;
-      TROUPE_RETURN_IF_ERROR(Send(what, static_cast<int>(token[2]), token[3]));
-      last_error_ = absl::OkStatus();
+      // What failed before is mended: it has a step to do. But of one that has just been begun again
+      // when all ends it is still the reason.
+      absl::Status before = std::exchange(last_error_, absl::OkStatus());
+      const auto start = std::chrono::steady_clock::now();
+      const absl::Status sent = Send(what, static_cast<int>(token[2]), token[3]);
+      if (absl::IsCancelled(sent) && std::chrono::steady_clock::now() - start < loop_.options.give_up / 2)
+        last_error_ = std::move(before);
+      TROUPE_RETURN_IF_ERROR(sent);
       loop_.WentOn();
     }
+  }
+  // Whether all is done. Who comes then, or has lost the token of the end, finds no chief. Until the
+  // chief has ended, a server's death may take the last steps back. The chief's own worker hears of
+  // the end from the chief's process.
+  absl::StatusOr<bool> Over() {
+    TROUPE_ASSIGN_OR_RETURN(const std::optional<int64_t> step, StepOfServers(loop_.session(), sync_.state()));
+    if (sync_.options().worker == 0 || !step || *step < loop_.options.last_step) return false;
+    TROUPE_ASSIGN_OR_RETURN(const Tensor ended, loop_.session().Get(sync_.state().ended()));
+    return ended.scalar<int64_t>() >= 1;
+  }
+  // That it cannot be said is no failure: the chief waits for a while only.
+  absl::Status SayEnd() {
+    if (sync_.options().worker != 0) loop_.session().Run({}, {}, {sync_.state().end()}, nullptr).IgnoreError();
+    return absl::OkStatus();
   }
   absl::Status Send(int64_t step, int part, int64_t number) {
     const int worker = sync_.options().worker;
@@ -379,23 +402,27 @@ absl::StatusOr<TrainingReport> TrainTogether(const Scope& root, const SyncReplic
   Chief chief(root, sync, options, &teller, &stop, &tracer);
   TROUPE_RETURN_IF_ERROR(root.status());
   Worker worker(root, sync, options, &teller, &stop, &tracer);
+  std::atomic<bool> done{false};
   std::future<absl::Status> led = std::async(std::launch::async, [&] {
     absl::Status s = chief.Run();
-    // Its worker has the token of the end; else it would wait for one for ever.
-    if (!s.ok()) stop.Set();
+    done = s.ok();
+    // Its worker may have lost the token of the end, and would wait for one for ever.
+    stop.Set();
     return s;
   });
   const absl::Status worked = worker.Run();
+  const bool after_the_end = done;
   if (!worked.ok()) stop.Set();
   const absl::Status s = led.get();
   tracer.Finish();
   // The chief waited for this process's own worker, which knows why it does not come.
-  if (absl::IsDeadlineExceeded(s) && absl::IsCancelled(worked) && !worker.last_error().ok() &&
-      !absl::IsCancelled(worker.last_error()))
-    return worker.last_error();
+  if (absl::IsDeadlineExceeded(s) && !worked.ok()) {
+    const absl::Status& why = absl::IsCancelled(worked) ? worker.last_error() : worked;
+    if (!why.ok()) return why;
+  }
   // Who was told to stop says so; the other one says why.
   if (!s.ok() && (worked.ok() || !absl::IsCancelled(s))) return s;
-  TROUPE_RETURN_IF_ERROR(worked);
+  if (!after_the_end) TROUPE_RETURN_IF_ERROR(worked);
   chief.Report(&report);
   return report;
 }

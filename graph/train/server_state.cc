@@ -1,6 +1,8 @@
 #include "troupe/train/server_state.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "graph/api/scope_state.h"
 #include "graph/core/device_name.h"
@@ -15,23 +17,38 @@ namespace {
 
 std::string PlaceOf(size_t server) { return StrCat("servers/", server, "/replica"); }
 
+// The task that the device names; none, when it does not.
+std::optional<DeviceName> TaskOf(const std::string& device) {
+  absl::StatusOr<DeviceName> name = DeviceName::Parse(device);
+  if (!name.ok() || !name->job || !name->task) return std::nullopt;
+  if (!name->replica) name->replica = 0;
+  return *std::move(name);
+}
+
 }  // namespace
 
 ServerState::ServerState(const ScopeAt& at, const Variable& global_step, const ServerStateOptions& options)
     : live_replicas_(options.live_replicas), global_step_(global_step) {
   if (!at.ok()) return;
-  if (global_step.handle().valid()) {
-    Build(at, options);
-  } else {
+  if (!global_step.handle().valid()) {
     at.Fail(InvalidArgument("the state of servers needs a global step"));
+  } else if (options.live_replicas && !options.undo) {
+    at.Fail(InvalidArgument("live replicas need undo, without which they could not be brought to one step"));
+  } else {
+    Build(at, options);
   }
 }
 
 void ServerState::Build(const ScopeAt& at, const ServerStateOptions& wanted) {
   const Scope top = Scope(internal::TopLevel(*at->state())).WithLocation(at.location());
-  const auto server_of = [this](const Variable& v) -> Server& {
+  const auto server_of = [&](const Variable& v) -> Server& {
     const std::string& device = v.handle().node()->requested_device();
-    const auto same = [&](const Server& s) { return s.device == device; };
+    // What dies together has one replica, and so replicas of one step.
+    const std::optional<DeviceName> task = wanted.live_replicas ? TaskOf(device) : std::nullopt;
+    const auto same = [&](const Server& s) {
+      const std::optional<DeviceName> its = task ? TaskOf(s.device) : std::nullopt;
+      return its ? its->SameTask(*task) : s.device == device;
+    };
     auto it = std::find_if(servers_.begin(), servers_.end(), same);
     if (it == servers_.end()) it = servers_.insert(it, Server{.device = device});
     return *it;
@@ -90,8 +107,8 @@ void ServerState::Build(const ScopeAt& at, const ServerStateOptions& wanted) {
 bool ServerState::ChooseHolders(const ScopeAt& at) {
   std::vector<DeviceName> names;
   for (const Server& server : servers_) {
-    const absl::StatusOr<DeviceName> name = DeviceName::Parse(server.device);
-    if (!name.ok() || !name->job || !name->task) {
+    const std::optional<DeviceName> name = TaskOf(server.device);
+    if (!name) {
       at.Fail(InvalidArgument("live replicas need servers that are tasks, and the variables of '", server.device,
                               "', the first of which is '", server.variables[0].variable_name(), "', name none"));
       return false;

@@ -1,8 +1,10 @@
 // Training that cannot go on ends: errors of the user's functions at once, whatever they are, and
 // what hangs, or fails again and again, after TrainingOptions.give_up.
 #include <boost/test/unit_test.hpp>
+#include <atomic>
 #include <chrono>
 #include <future>
+#include <thread>
 
 #include "tests/monitored/training_runs.h"
 #include "troupe/queues.h"
@@ -127,6 +129,24 @@ BOOST_AUTO_TEST_CASE(a_step_that_always_fails_is_given_up_with_its_error) {
     // The pauses grow. Of a worker beside its chief nobody is told, who goes on.
     BOOST_TEST(one.told >= (one.sync ? 0 : 1));
     BOOST_TEST(one.told < 60);
+  }
+}
+
+// What failed before is no reason where the worker has had a step to do since, and does not end it.
+BOOST_AUTO_TEST_CASE(an_error_of_before_is_not_what_a_step_that_hangs_ends_with) {
+  for (const Mode mode : {Mode::kSync, Mode::kElastic}) {
+    One one(mode, Wrong::kFails);
+    std::atomic<int> asked{0};
+    const auto hang = [&](int64_t) -> absl::StatusOr<Feeds> {
+      if (++asked > 1) std::this_thread::sleep_for(1200ms);
+      return Feeds();
+    };
+    one.options.feeds = hang;
+    one.options.part_feeds = [&](int64_t s, int) { return hang(s); };
+    const absl::Status s = one.Train();
+    BOOST_TEST(absl::IsDeadlineExceeded(s), "mode " << static_cast<int>(mode) << ": " << s);
+    BOOST_TEST(s.message().find("no gradient of step 0 has come") != std::string::npos, s);
+    BOOST_TEST(asked == 2);
   }
 }
 

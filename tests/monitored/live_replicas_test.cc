@@ -2,6 +2,8 @@
 // one step, and nothing is restored (troupe/train/server_state.h).
 #include <boost/test/unit_test.hpp>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "actors/train/server_recovery.h"
 #include "tests/monitored/training_runs.h"
@@ -10,6 +12,37 @@ namespace troupe {
 namespace {
 
 BOOST_AUTO_TEST_SUITE(live_replicas)
+
+BOOST_AUTO_TEST_CASE(replicas_that_could_not_help_are_refused) {
+  const auto refused = [](const train::ServerStateOptions& options, const std::vector<std::string>& devices,
+                          const std::string& text) {
+    const Scope root = Scope::NewRootScope();
+    const Variable step = train::GetOrCreateGlobalStep(root.WithDevice(devices[0]));
+    for (const std::string& d : devices) Variable(root.WithDevice(d).WithOpName("v"), 0.0f);
+    const train::ServerState state(root, step, options);
+    BOOST_TEST(absl::IsInvalidArgument(root.status()), root.status());
+    BOOST_TEST(root.status().ToString().find(text) != std::string::npos, root.status());
+  };
+  const std::string first = "/job:ps/task:0", second = "/job:ps/task:1";
+  refused({.live_replicas = true}, {""}, "live replicas need servers that are tasks");
+  refused({.live_replicas = true}, {first, first}, "live replicas need variables on two tasks");
+  refused({.live_replicas = true}, {first, "/job:ps/replica:0/task:0"}, "live replicas need variables on two tasks");
+  refused({.undo = false, .live_replicas = true}, {first, second}, "live replicas need undo");
+}
+
+// What dies together has one replica, however its devices are spelled, so that it is of one step.
+BOOST_AUTO_TEST_CASE(a_server_is_a_task_with_all_its_devices) {
+  const Scope root = Scope::NewRootScope();
+  const Variable step = train::GetOrCreateGlobalStep(root.WithDevice("/job:ps/task:0"));
+  for (const char* d : {"/job:ps/task:0", "/job:ps/task:0/cpu:1", "/job:ps/replica:0/task:0/cpu:0", "/job:ps/task:1"})
+    Variable(root.WithDevice(d).WithOpName("v"), 0.0f);
+  const train::ServerState state(root, step, {.live_replicas = true});
+  REQUIRE_OK(root.status());
+  BOOST_REQUIRE(state.servers().size() == 2u);
+  BOOST_TEST(state.servers()[0].variables.size() == 4u);
+  BOOST_TEST(state.servers()[1].variables.size() == 1u);
+  BOOST_TEST(state.servers()[0].holder == 1u);
+}
 
 // A model of two servers that has begun, and what its chief does to find servers and bring them to
 // one step.

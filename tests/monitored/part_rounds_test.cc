@@ -133,6 +133,13 @@ BOOST_AUTO_TEST_CASE(edges_6_7_8_and_13_a_worker_leaves) {
   BOOST_TEST(h.Handed() == "0:5.0:11.0#105 2:5.0:11.1#106");
   BOOST_TEST(h.rounds.workers() == 2);
   BOOST_TEST(h.rounds.restarts() == 0);
+  // One whose last hello was not heard; and one of before.
+  h.Hello(2, kFirst + 2);
+  BOOST_TEST(h.Handed() == "2:5.2:11.1#107");
+  h.Say(SyncReplicas::kLeaves, 2, kFirst + 1);
+  BOOST_TEST(h.Changes() == "");
+  h.Say(SyncReplicas::kLeaves, 2, kFirst + 3);
+  BOOST_TEST(h.Changes() == "-2");
 }
 
 BOOST_AUTO_TEST_CASE(edges_9_10_and_11_a_worker_is_gone_and_comes_back) {

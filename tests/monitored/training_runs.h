@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <boost/test/unit_test.hpp>
+#include <chrono>
 #include <future>
 #include <map>
 #include <memory>
@@ -143,7 +144,7 @@ struct Run {
     options.session.runtime = cluster;
     options.last_step = steps;
     options.checkpoints = {.folder = folder, .every_steps = save_steps};
-    options.give_up = std::chrono::seconds(60);
+    options.give_up = give_up;
     // Of a worker, or of a part.
     const auto feeds = [&, worker](int64_t step, int part) -> absl::StatusOr<Feeds> {
       if (before_feeds) {
@@ -169,6 +170,7 @@ struct Run {
     };
     options.at_end = [&](Session& session) {
       bits = Bits(session, m.root);
+      if (before_end) before_end(m, session);
       return absl::OkStatus();
     };
     return async ? TrainApart(m.root, *m.apart, options) : TrainTogether(m.root, *m.sync, options);
@@ -209,6 +211,8 @@ struct Run {
   std::string folder;
   std::function<absl::Status(int worker, int64_t step)> before_feeds;
   std::function<absl::Status(int64_t step)> before_update;
+  std::function<void(const Model& chief, Session& session)> before_end;
+  std::chrono::milliseconds give_up{60'000};
   std::mutex mu;
   std::map<int64_t, std::vector<double>> losses;  // by step; again after a restore
   std::vector<TrainingEvent> begins;

@@ -17,14 +17,16 @@
 // The copies cost as much memory as the variables, and one copy of them in each update.
 //
 // Live replicas. With `live_replicas`, each server also leaves a replica of its variables with its
-// holder, the next server that is another task, all in one move and under the step that they are
-// of. When an update is done, all leave their replicas, and only then all keep their copies. So of
-// servers that are lost, while their holders live, the replicas are of one step, and everybody else
-// can be brought to that:
+// holder, the next server, all in one move and under the step that they are of. A server is a task
+// here, with all its devices. When an update is done, all leave their replicas, and only then all
+// keep their copies. So everybody else can be brought to the step of the replica of the server that
+// is lost, whose holder lives:
 // - The mark is that step: `undo`, whether an update has begun since, or is even done.
 // - The mark is one less: the update is done, but has not been kept here; `keep`.
-// Nothing is restored then, and no update is made again but the one that broke off. It costs as
-// much memory again, and sends all variables once in each update.
+// Nothing is restored then, and no update is made again but the one that broke off. Of several
+// servers that are lost together the replicas may be of two steps, where an update had broken off
+// between them; then all go back to the checkpoint, as when a holder is lost, too. It costs as much
+// memory again, and sends all variables once in each update.
 //
 // Thread rule: as for Scope: all calls that build one graph come from one thread at a time.
 #ifndef TROUPE_TRAIN_SERVER_STATE_H_
@@ -44,14 +46,14 @@ struct ServerStateOptions {
   bool undo = true;
   // Variables that are in no collection: those of mirrors.
   std::vector<Variable> more;
-  bool live_replicas = false;  // with `undo`
+  bool live_replicas = false;  // INVALID_ARGUMENT without `undo`, or without variables on two tasks
 };
 
 class ServerState {
  public:
-  // A device that has variables.
+  // A device that has variables; with live replicas, a task.
   struct Server {
-    std::string device;               // that its variables ask for
+    std::string device;               // that its variables ask for, or the first of them
     std::vector<Variable> variables;  // the global step among them, if it is there
     Variable mark;
     Variable reached;  // of mirrors: the global step at which keep began last; else invalid

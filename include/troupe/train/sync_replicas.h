@@ -33,8 +33,9 @@
 // again.
 //
 // Live replicas. With `live_replicas`, what a lost server had is at another one, and all go on from
-// the step that they were at; only servers that are lost together with those that hold their
-// replicas cost the way back to a checkpoint.
+// the step that they were at. Only servers that are lost together with those that hold their
+// replicas, or several that are lost while their replicas are being left, cost the way back to a
+// checkpoint.
 //
 // Source of the semantics: tf.train.SyncReplicasOptimizer, and section 4.4 of "TensorFlow: A System
 // for Large-Scale Machine Learning" (2016) for backup workers; the virtual nodes of "VirtualFlow:

@@ -9,7 +9,8 @@
 // A process that is lost is to be started again, with the same arguments. A worker then computes
 // its gradient of the step that runs again. The chief asks the servers for their step: an update
 // that broke off is taken back and made again, and nothing is restored. After the loss of a
-// parameter server all servers go back to the newest checkpoint, and all workers with them.
+// parameter server all servers go back to the newest checkpoint, and all workers with them, unless
+// they have live replicas (SyncReplicasOptions.live_replicas).
 //
 // Others notice by the error of a step, and begin anew by themselves: UNAVAILABLE and ABORTED, and
 // FAILED_PRECONDITION for variables without a value. With synchronous training that takes all
@@ -95,7 +96,8 @@ struct TrainingOptions {
   CheckpointPolicy checkpoints;
   TracePolicy trace;
   // How long nothing may go on before it is given up, with the error of the last try, or
-  // DEADLINE_EXCEEDED that names the workers which are missing.
+  // DEADLINE_EXCEEDED that names the workers which are missing. The others wait for no longer while
+  // at_end runs.
   std::chrono::milliseconds give_up{600'000};
   // What this worker feeds to compute its gradients of a step (from 0). Its error ends training.
   std::function<absl::StatusOr<Feeds>(int64_t step)> feeds;

@@ -1,5 +1,7 @@
 // The backward halves of a convolution: ReluGrad behind the gradient of the input, BiasAddGrad
 // beside the gradient of the filter.
+#include <algorithm>
+
 #include "graph/core/hash_map.h"
 #include "graph/passes/fuse_rewrite.h"
 
@@ -17,21 +19,37 @@ void CopyWindows(const Node& from, AttrMap* to) {
 constexpr size_t kMaxSearched = 4096;
 constexpr int kMaxConsumers = 64;
 
-// False when no path leads from `from` to `to` that does not go round a loop; true also where the
-// search is too long.
-bool MayReach(const Node* from, const Node* to) {
-  HashSet<const Node*> seen{from};
-  std::vector<const Node*> stack{from};
+// Whether `later` waits for `earlier`, and is dead when that is: a path leads there through nodes
+// that need all of their inputs. False also where the search is too long.
+bool WaitsFor(const Node* later, const Node* earlier) {
+  HashSet<const Node*> seen{earlier};
+  std::vector<const Node*> stack{earlier};
   while (!stack.empty()) {
     const Node* n = stack.back();
     stack.pop_back();
-    if (n == to || seen.size() > kMaxSearched || n->out_edges().size() > kMaxSearched) return true;
-    if (n->IsNextIteration()) continue;
+    if (n == later) return true;
+    if (seen.size() > kMaxSearched || n->out_edges().size() > kMaxSearched) return false;
     for (const Edge* e : n->out_edges()) {
-      if (e->dst->IsOp() && seen.insert(e->dst).second) stack.push_back(e->dst);
+      if (e->dst->IsOp() && !e->dst->IsMerge() && seen.insert(e->dst).second) stack.push_back(e->dst);
     }
   }
   return false;
+}
+
+// It is there from the beginning of a step on. An argument need not be: a partial run is given it
+// when its caller likes.
+bool WaitsForNothing(const Node& n) {
+  if (!n.IsConstant() && !n.op().Has(OpTrait::kVariable)) return false;
+  return std::none_of(n.in_edges().begin(), n.in_edges().end(), [](const Edge* e) { return e->src->IsOp(); });
+}
+
+// Whoever has the gradient `d` that the node gets has the node's other inputs, too. In a part, what
+// one node waits for by way of another part, a queue or the caller is no edge: of two nodes that are
+// made one, neither may wait for more than before.
+bool WaitsForNoMoreThan(const Node& d, const Node& n) {
+  return std::all_of(n.in_edges().begin(), n.in_edges().end(), [&](const Edge* e) {
+    return !e->src->IsOp() || e->src == &d || WaitsForNothing(*e->src) || WaitsFor(&d, e->src);
+  });
 }
 
 absl::Status FoldReluGrad(Fuser* fuser, Node* relu_grad) {
@@ -51,7 +69,7 @@ absl::Status TakeBiasAlong(Fuser* fuser, Node* bias) {
   // The sums come in another order, and so with other last bits: where it saves no time worth
   // having, they stay apart.
   if (bias->output_type(0) != DType::kFloat) return absl::OkStatus();
-  // A control edge into it could close a cycle through the other node.
+  // A control edge into it is one more thing to wait for.
   for (const Edge* e : bias->in_edges()) {
     if (e->IsControl() && e->src->IsOp()) return absl::OkStatus();
   }
@@ -68,7 +86,7 @@ absl::Status TakeBiasAlong(Fuser* fuser, Node* bias) {
     filter = e->dst;
     break;
   }
-  if (filter == nullptr || MayReach(bias, filter)) return absl::OkStatus();
+  if (filter == nullptr || !WaitsForNoMoreThan(*d.node, *filter)) return absl::OkStatus();
   FusedNode f;
   f.op = "_Conv2DBackpropFilterBias";
   CopyWindows(*filter, &f.attrs);

@@ -135,8 +135,10 @@ class FusedElementwiseKernel {
     }
     KernelContext here(&described_[i], in.data(), &values[i], ctx.step(), ctx.exchange());
     here.set_state(kernels_[i].state.get());
-    return WithAddress(replaced_.AtNamed(kernels_[i].compute(here), described_[i].name, ctx.node()), described_[i].name,
-                       described_[i].op, ctx.device()->name(), ctx.node().location);
+    const absl::Status s = replaced_.AtNamed(kernels_[i].compute(here), described_[i].name, ctx.node());
+    // Of a node whose line is not known, this one's, which is another node's, says nothing.
+    if (s.ok() || HasAddress(s)) return s;
+    return WithAddress(s, described_[i].name, described_[i].op, ctx.device()->name(), ctx.node().location);
   }
 
   struct Operand {

@@ -141,13 +141,52 @@ const Case kCases[] = {
         z = ReluGrad(x, h)
         q = _Retval[index=1](z))"},
     {"the gradients of filter and bias become one node with two outputs",
-     R"(g = Conv2DBackpropFilter[strides={1, 1, 1, 1}, padding="SAME"](i, s, x)
-        d = BiasAddGrad(x)
+     R"(k = Const[value=int32[4]{3, 3, 4, 3}]
+        o = MatMul(i, x)
+        g = Conv2DBackpropFilter[strides={1, 1, 1, 1}, padding="SAME"](i, k, o)
+        d = BiasAddGrad(o)
         r = _Retval[index=0](g)
         q = _Retval[index=1](d))",
-     R"(g = _Conv2DBackpropFilterBias[strides={1, 1, 1, 1}, padding="SAME", _replaces={"d", "g"}, _replaced_ops={"BiasAddGrad", "Conv2DBackpropFilter"}](i, s, x)
+     R"(k = Const[value=int32[4]{3, 3, 4, 3}]
+        o = MatMul(i, x)
+        g = _Conv2DBackpropFilterBias[strides={1, 1, 1, 1}, padding="SAME", _replaces={"d", "g"}, _replaced_ops={"BiasAddGrad", "Conv2DBackpropFilter"}](i, k, o)
         r = _Retval[index=0](g)
         q = _Retval[index=1](g:1))"},
+    {"... but not when the filter's waits for what the gradient does not wait for: an argument, another part, a queue",
+     R"(k = Const[value=int32[4]{3, 3, 4, 3}]
+        g = Conv2DBackpropFilter[strides={1, 1, 1, 1}, padding="SAME"](i, k, x)
+        d = BiasAddGrad(x)
+        r = _Retval[index=0](g)
+        q = _Retval[index=1](d)
+        O = _Send[tensor_name="a", send_device="/cpu:0", send_device_incarnation=7, recv_device="/cpu:1"](e)
+        e = BiasAddGrad(b)
+        A = _Recv[tensor_type=float32, tensor_name="b", send_device="/cpu:1", send_device_incarnation=7, recv_device="/cpu:0"]
+        h = Conv2DBackpropFilter[strides={1, 1, 1, 1}, padding="SAME"](A, k, b)
+        t = _Retval[index=2](h)
+        Q = FIFOQueueV2[component_types={float32}]
+        P = QueueEnqueueV2[Tcomponents={float32}](Q, l)
+        l = BiasAddGrad(w)
+        R = QueueDequeueV2[component_types={float32}](Q)
+        m = Conv2DBackpropFilter[strides={1, 1, 1, 1}, padding="SAME"](R, k, w)
+        u = _Retval[index=3](m)
+        B = MatMul(f, f)
+        C = NoOp(^A)
+        D = Conv2DBackpropFilter[strides={1, 1, 1, 1}, padding="SAME"](f, k, B, ^C)
+        E = BiasAddGrad(B)
+        v = _Retval[index=4](D)
+        c = _Retval[index=5](E))",
+     nullptr},
+    {"... nor when it may be dead where the gradient is alive",
+     R"(k = Const[value=int32[4]{3, 3, 4, 3}]
+        p = _Arg[T=bool, index=6]
+        w1 = Switch(i, p)
+        n = Neg(w1:1)
+        e = Merge[N=2](w1:0, n)
+        g = Conv2DBackpropFilter[strides={1, 1, 1, 1}, padding="SAME"](w1:1, k, e)
+        d = BiasAddGrad(e)
+        r = _Retval[index=0](g)
+        q = _Retval[index=1](d))",
+     nullptr},
     {"the sum of products with transposed left operands",
      R"(p = MatMul[transpose_a=true](x, i)
         q = MatMul[transpose_a=true](f, w)

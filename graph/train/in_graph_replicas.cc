@@ -139,6 +139,13 @@ std::vector<std::vector<GradAndVar>> InGraphReplicas::MirroredMeans(const Scope&
       if (std::none_of(vars.begin(), vars.begin() + own, [&](const Variable& o) { return Same(o, v); }))
         vars.push_back(v);
     }
+    for (size_t other = 0; other < on_.size(); ++other) {
+      for (size_t i = 0; i < trainable_.size() && other != r; ++i) {
+        const Variable& v = variables_[other][i];
+        const auto known = [&](const Variable& o) { return Same(o, v); };
+        if (trainable_[i] && std::none_of(vars.begin(), vars.end(), known)) vars.push_back(v);
+      }
+    }
     // One pass gives the gradients of both: what others would get is not built where there is none.
     const std::vector<GradAndVar> all = GradientsOf(on_[r], losses_[r], vars);
     if (!s.ok() || !CheckAllMirrored(s, r, {all.begin() + own, all.end()})) return {};

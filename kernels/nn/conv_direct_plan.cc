@@ -126,7 +126,9 @@ Images::Images(const ConvDirectTable& t, int64_t together, int64_t h, int64_t w,
 }
 
 void Images::Start(const float* images, int64_t count) {
-  for (int64_t i = 0; i < 4; ++i) from[i] = images + (i < count ? i : 0) * height * source_row_;
+  if (count < together) zeros_.resize(static_cast<size_t>(source_row_));
+  for (int64_t i = 0; i < 4; ++i) from[i] = i < count ? images + i * height * source_row_ : zeros_.data();
+  count_ = count;
   placed = 0;
 }
 
@@ -139,7 +141,7 @@ void Images::Place(int64_t limit) {
     } else {
       table.interleave(from, n, to);
     }
-    for (const float*& f : from) f += source_row_;
+    for (int64_t i = 0; i < count_; ++i) from[i] += source_row_;
   }
 }
 

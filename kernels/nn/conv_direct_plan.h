@@ -64,13 +64,17 @@ struct Images {
   // cut off.
   Images(const ConvDirectTable& t, int64_t together, int64_t h, int64_t w, int64_t c, int64_t top, int64_t left,
          int64_t rows, int64_t columns);
-  // Starts with `count` images at `images`; the rest of the four shows the first of them again.
+  // Starts with `count` images at `images`; the rest of the four are zeros, since what is computed
+  // of them may be added to the others': another image would be multiplied by their zeros, and give
+  // NaN where it is not finite.
   void Start(const float* images, int64_t count);
   // Makes the first `limit` rows of the padded images valid.
   void Place(int64_t limit);
 
  private:
   const int64_t source_row_;
+  int64_t count_ = 0;
+  std::vector<float> zeros_;  // a row
 };
 
 // Everything of ConvFinish that is the same for all rows, and the bias of each chunk.

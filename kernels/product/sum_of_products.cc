@@ -11,6 +11,7 @@
 
 #include "kernels/product/gemm.h"
 #include "kernels/replaced_nodes.h"
+#include "kernels/tune/tuning.h"
 #include "troupe/kernel.h"
 #include "troupe/op_def.h"
 #include "troupe/shape_inference.h"
@@ -50,6 +51,7 @@ class SumOfProductsKernel {
     GemmShape s;
     TROUPE_RETURN_IF_ERROR(Sizes(ctx, &s));
     TROUPE_ASSIGN_OR_RETURN(Tensor * sum, ctx.AllocateOutput(0, TensorShape({s.m, s.n})));
+    const tune::AtNode here(ctx.node().name, ctx.node().op);
     if (s.m == 0 || s.n == 0) return absl::OkStatus();
     // With so many rows the copies would be larger than the products.
     if (s.k * (s.m + s.n) > (terms_ + 1) * s.m * s.n) return OneByOne(ctx, s, sum->data<float>());

@@ -123,6 +123,12 @@ std::string BehindLinks(const std::string& path) {
   return at.string();
 }
 
+absl::Status Load(const std::string& path) {
+  TROUPE_ASSIGN_OR_RETURN(SavedChoices saved, ReadChoices(path));
+  Table().Learn(std::move(saved));
+  return absl::OkStatus();
+}
+
 TuningMode ModeOfEnvironment() {
   const char* const wish = std::getenv("TROUPE_TUNE");
   const char* const path = std::getenv("TROUPE_TUNE_CACHE");
@@ -146,7 +152,7 @@ TuningMode ModeOfEnvironment() {
     }
   }
   if (!has_path || mode == TuningMode::kOff) return mode;
-  const absl::Status s = LoadTuning(path);
+  const absl::Status s = Load(path);
   if (s.ok() || (s.code() == absl::StatusCode::kNotFound && mode != TuningMode::kFixed)) {
     if (mode != TuningMode::kFixed) CacheFile::Global().Open(path);
     return mode;
@@ -223,12 +229,12 @@ std::vector<TuningChoice> TuningChoices() {
 }
 
 absl::Status LoadTuning(const std::string& path) {
-  TROUPE_ASSIGN_OR_RETURN(tune::SavedChoices saved, tune::ReadChoices(path));
-  tune::Table().Learn(std::move(saved));
-  return absl::OkStatus();
+  (void)CurrentTuning();  // what the environment says comes before
+  return tune::Load(path);
 }
 
 absl::Status SaveTuning(const std::string& path) {
+  (void)CurrentTuning();  // the file of the environment may be this one
   tune::SavedChoices all;
   if (absl::StatusOr<tune::SavedChoices> there = tune::ReadChoices(path); there.ok()) {
     all = *std::move(there);

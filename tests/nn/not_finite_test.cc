@@ -107,6 +107,28 @@ BOOST_AUTO_TEST_CASE(activations_of_every_way_to_convolve) {
   if (IsaLevel() >= 3) BOOST_TEST(direct > 0);
 }
 
+// Images are taken by fours. Where windows stay within the image, what is not finite reaches the
+// elements of the filter's gradient that it reaches by the plain sum, and as that.
+BOOST_AUTO_TEST_CASE(images_that_are_not_there_make_no_infinity_a_nan) {
+  int direct = 0;
+  for (const int64_t n : {1, 2, 3, 4, 5, 6, 7}) {
+    for (const auto& [c, oc] : std::vector<std::array<int64_t, 2>>{{1, 1}, {2, 8}, {4, 16}, {3, 5}}) {
+      const ConvShape s = MakeConvShape(n, 5, 5, c, 3, 3, oc, 1, 1, /*valid=*/true);
+      std::vector<float> x = Floats(RandomValues(n * 25 * c, 1)), d(static_cast<size_t>(n * 9 * oc), 1.0f);
+      x[static_cast<size_t>((n - 1) / 4 * 4 * 25 * c + 12 * c)] = kInf;  // the centre of the last group's first
+      std::vector<float> got(static_cast<size_t>(9 * c * oc), 0.0f), want = got;
+      if (!DirectConv(ConvPass::kBackwardFilter, s, x.data(), d.data(), got.data(), {})) continue;
+      ++direct;
+      GenericConv<float>(ConvPass::kBackwardFilter, s, x.data(), d.data(), want.data());
+      for (size_t i = 0; i < want.size(); ++i) {
+        BOOST_CHECK_MESSAGE(Same(got[i], want[i]) || std::abs(got[i] - want[i]) < 1e-4f,
+                            Text(s) << ": element " << i << " is " << got[i] << ", not " << want[i]);
+      }
+    }
+  }
+  if (IsaLevel() >= 3) BOOST_TEST(direct > 0);
+}
+
 // Many images: the library takes some at a time when an activation follows.
 BOOST_AUTO_TEST_CASE(images_taken_a_few_at_a_time_have_the_bits_of_all_at_once) {
   for (const int64_t n : {1, 7, 12, 13, 64}) {

@@ -223,6 +223,25 @@ BOOST_AUTO_TEST_CASE(a_variable_that_was_made_outside_is_not_left_out) {
   }
 }
 
+// Nor is another tower's, which is in no collection, unless that is the first.
+BOOST_AUTO_TEST_CASE(a_variable_of_another_tower_is_not_left_out) {
+  for (const int of : {0, 1}) {
+    const Scope s = Scope::NewRootScope();
+    Variable kept;
+    const InGraphReplicas replicas(
+        s,
+        [&](const Scope& on, int r) {
+          const Variable v(on.WithOpName("v"), 1.0f);
+          if (r == of) kept = v;
+          const Output square = Build(on, "Square", {v});
+          return r == 2 ? Build(on, "Mul", {square, kept}) : square;
+        },
+        [](const Scope&) { return std::make_unique<train::Momentum>(0.1, 0.9); }, {}, {.devices = DevicesOf(3)});
+    BOOST_TEST(absl::IsInvalidArgument(s.status()), s.status());
+    BOOST_TEST(s.status().message().find("tower 2 trains") != std::string::npos, s.status());
+  }
+}
+
 // The pass that finds variables of others is the one that gives the gradients.
 BOOST_AUTO_TEST_CASE(gradients_of_a_tower_are_built_once) {
   for (const InGraphOptions::Variables kind : {InGraphOptions::kMirrored, InGraphOptions::kShared}) {

@@ -1,6 +1,7 @@
 // Products and convolutions while their ways are being tried: each result is within rounding of the
 // fixed choice's, and has its bits where that is promised. Files of choices of a whole process.
 #include <boost/test/unit_test.hpp>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -11,6 +12,7 @@
 #include "kernels/tune/choice_file.h"
 #include "kernels/tune/tuning.h"
 #include "tests/common/folder.h"
+#include "tests/common/shell.h"
 #include "tests/nn/nn_test_util.h"
 #include "troupe/files.h"
 #include "troupe/strings.h"
@@ -327,6 +329,32 @@ BOOST_AUTO_TEST_CASE(a_file_keeps_choices_and_what_others_wrote) {
   BOOST_REQUIRE(LoadTuning(path).ok());
   BOOST_CHECK_EQUAL(Call(10, TuningMode::kFixed), 1);
   BOOST_CHECK_EQUAL(Call(10, TuningMode::kAll), 1);
+}
+
+// In a process of its own, which has not asked the environment yet.
+BOOST_AUTO_TEST_CASE(what_is_loaded_first_of_all_holds_against_the_file_of_the_environment) {
+  constexpr char kMine[] = "TROUPE_TEST_OF_LOADING";
+  if (const char* const mine = std::getenv(kMine)) {
+    const absl::Status s = LoadTuning(mine);
+    BOOST_REQUIRE_MESSAGE(s.ok(), s);
+    SetTuning(TuningMode::kFixed);
+    BOOST_CHECK_EQUAL(Call(30, TuningMode::kFixed), 1);
+    return;
+  }
+  const testing::Folder folder;
+  for (const char* const way : {"slow", "fast"}) {
+    const tune::SavedChoices choices = {{"of_this_test(id=30)", {way, {{way, 1.0}}}}};
+    BOOST_REQUIRE(files::Write(StrCat(folder.path(), "/", way), tune::ToText(tune::ThisMachine(), choices)).ok());
+  }
+  const auto run = [&](const char* mine) {
+    return testing::RunShell(StrCat("TROUPE_TUNE_CACHE=", folder.path(), "/slow ", kMine, "=", folder.path(), "/", mine,
+                                    " ", std::filesystem::read_symlink("/proc/self/exe").string(),
+                                    " --run_test=tuning/what_is_loaded_first_of_all_holds_against_the_file_of_the_"
+                                    "environment 2>&1"));
+  };
+  const testing::ShellResult fast = run("fast"), slow = run("slow");
+  BOOST_CHECK_MESSAGE(fast.code == 0, fast.out);
+  BOOST_CHECK_MESSAGE(slow.code != 0 && slow.code != -1, slow.out);
 }
 
 BOOST_AUTO_TEST_CASE(a_damaged_file_stays_as_it_is) {

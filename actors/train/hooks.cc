@@ -198,9 +198,13 @@ absl::StatusOr<RunArgs> CheckpointSaverHook::BeforeRun(RunContext&) { return Run
 absl::Status CheckpointSaverHook::AfterRun(RunContext& context, const RunValues& values) {
   TROUPE_RETURN_IF_ERROR(saves_->Take());
   TROUPE_ASSIGN_OR_RETURN(int64_t step, AsStep(values.fetches[0]));
-  if (options_.beside_steps && timer_.IsNear(step + 1) && !saves_->Writing()) saver_->ExpectSave();
   // A disk that is slower than the steps must not collect snapshots without bound.
-  if (!timer_.IsDue(step + 1) || saves_->Writing()) return absl::OkStatus();
+  const bool due = timer_.IsDue(step + 1);
+  if ((!due && !timer_.IsNear(step + 1)) || saves_->Writing()) return absl::OkStatus();
+  if (!due) {
+    if (options_.beside_steps) saver_->ExpectSave();
+    return absl::OkStatus();
+  }
   TROUPE_ASSIGN_OR_RETURN(step, StepNow(context.session(), global_step_));
   if (!timer_.IsDue(step)) return absl::OkStatus();
   timer_.Update(step);

@@ -22,23 +22,36 @@ std::vector<const Tensor*> SaveMemory::Shared(const StateSnapshot& snapshot) {
 
 void SaveMemory::Learn(const std::vector<const Tensor*>& shared) {
   std::vector<size_t> sizes;
-  for (const Tensor* t : shared) {
-    if (t->BufferUnique()) sizes.push_back(t->bytes());
+  try {
+    for (const Tensor* t : shared) {
+      if (t->BufferUnique()) sizes.push_back(t->bytes());
+    }
+  } catch (const std::bad_alloc&) {
+    return;
   }
+  // That no step came is no reason to be slower beside the next save.
+  if (sizes.empty()) return;
   const std::lock_guard<std::mutex> lock(mu_);
   sizes_ = std::move(sizes);
 }
 
+void SaveMemory::Begin() {
+  const std::lock_guard<std::mutex> lock(mu_);
+  ++under_way_;
+}
+
 void SaveMemory::Expect(const std::shared_ptr<SaveMemory>& of, Make make) {
-  std::vector<size_t> sizes;
-  {
-    const std::lock_guard<std::mutex> lock(of->mu_);
-    if (of->state_ != State::kNothing || of->sizes_.empty()) return;
-    sizes = of->sizes_;
-    of->state_ = State::kMaking;
-  }
   // A save does without, where there is no memory, or no thread, for it.
+  bool making = false;
   try {
+    std::vector<size_t> sizes;
+    {
+      const std::lock_guard<std::mutex> lock(of->mu_);
+      if (of->state_ != State::kNothing || of->sizes_.empty()) return;
+      sizes = of->sizes_;
+      of->state_ = State::kMaking;
+      making = true;
+    }
     if (TryAside([of, sizes = std::move(sizes), make = std::move(make)] {
           std::unique_ptr<WarmMemory> memory;
           try {
@@ -51,7 +64,7 @@ void SaveMemory::Expect(const std::shared_ptr<SaveMemory>& of, Make make) {
     }
   } catch (const std::bad_alloc&) {
   }
-  of->Made(nullptr);
+  if (making) of->Made(nullptr);
 }
 
 void SaveMemory::Made(std::unique_ptr<WarmMemory> memory) {
@@ -67,6 +80,7 @@ void SaveMemory::Made(std::unique_ptr<WarmMemory> memory) {
 void SaveMemory::End() {
   std::unique_ptr<WarmMemory> gone;
   const std::lock_guard<std::mutex> lock(mu_);
+  if (--under_way_ > 0) return;
   gone.swap(memory_);
   if (state_ == State::kMaking) state_ = State::kLate;
   if (state_ == State::kReady) state_ = State::kNothing;

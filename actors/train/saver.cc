@@ -247,16 +247,9 @@ absl::Status Saver::WriteValues(const Job& job) const {
 }
 
 absl::StatusOr<std::string> Saver::Write(const Job& job) const {
-  const struct AtEnd {
-    ~AtEnd() { memory.End(); }
-    SaveMemory& memory;
-  } at_end{*disk_->memory};
   job.ticket->WaitForTurn();
   std::lock_guard<std::mutex> lock(disk_->mu);
-  if (job.snapshot.has_value()) {
-    TROUPE_RETURN_IF_ERROR(WriteValues(job));
-    disk_->memory->Learn(job.shared);
-  }
+  if (job.snapshot.has_value()) TROUPE_RETURN_IF_ERROR(WriteValues(job));
   if (!job.meta.empty()) TROUPE_RETURN_IF_ERROR(files::Write(MetaPath(job.name), job.meta));
   if (!job.options.write_state) return job.name;
   disk_->TakeOver(job.folder, job.options.latest_filename);
@@ -296,10 +289,12 @@ void Saver::SaveAsync(Session& session, const std::string& path, const SaveOptio
     job = nullptr;  // `done` may save again
     return done(std::move(written));
   }
-  ExpectSave();
+  disk_->memory->Begin();
   RunAside(true, [saver = *this, job, done = std::move(done), share = UnderWay::Share(disk_->saves)]() mutable {
     absl::StatusOr<std::string> written = saver.Write(*job);
+    if (written.ok()) saver.disk_->memory->Learn(job->shared);
     job = nullptr;
+    saver.disk_->memory->End();
     CallUser("a callback of SaveAsync", [&] { done(std::move(written)); });
     // The save is under way until its caller knows.
     done = nullptr;

@@ -63,6 +63,9 @@ class MirrorChief {
     if (begun.from == TrainingEvent::kStart && !begun.checkpoint.empty())
       loop_.teller->Tell({.kind = TrainingEvent::kSaved, .path = begun.checkpoint});
     loop_.Back();
+    // Nobody has ended yet, whatever an earlier training has left.
+    if (mirrored_.options().others_follow)
+      TROUPE_RETURN_IF_ERROR(StoppedIsLost(loop_.session().Run({}, {}, {mirrored_.state().begin()}, nullptr)));
     while (step_ < options().last_step) TROUPE_RETURN_IF_ERROR(Step());
     if (saved_ != step_) TROUPE_RETURN_IF_ERROR(Save(/*last=*/true));
     return End();
@@ -114,7 +117,9 @@ class MirrorChief {
       TROUPE_RETURN_IF_ERROR(Guarded("TrainingOptions.at_end", [&] { return options().at_end(loop_.session()); }));
     }
     if (!mirrored_.options().others_follow) return absl::OkStatus();
+    // The first to have ended: who loses its token sees that.
     TROUPE_RETURN_IF_ERROR(loop_.session().Run({}, {}, {mirrored_.state().begin()}, nullptr));
+    TROUPE_RETURN_IF_ERROR(loop_.session().Run({}, {}, {mirrored_.state().end()}, nullptr));
     // One that is gone has a checkpoint to see it from, or nobody to wait for. Each is told in a
     // step of its own, which the loss of another one does not end; who is silent takes its part of
     // the time that is left, and leaves the others theirs.
@@ -129,7 +134,7 @@ class MirrorChief {
       soon.timeout_ms = std::clamp<int64_t>(left.count() / others--, 1, 2000);
       told += loop_.session().Run(soon, {}, {}, {tell}, nullptr, nullptr).ok();
     }
-    AwaitOthers(loop_.session(), mirrored_.state(), told + 1, end);
+    AwaitOthers(loop_.session(), mirrored_.state(), told + 2, end);
     return absl::OkStatus();
   }
 
@@ -188,17 +193,28 @@ class Follower {
         return DeadlineExceeded("replica ", replica_, " waits for its chief, which ",
                                 step.ok() ? StrCat("stays at step ", *step) : "has not begun");
       }
+      RunOptions run = loop_.Waiting();
+      if (seen >= last) run.timeout_ms = std::min<int64_t>(run.timeout_ms, kForOthers.count() / 2);
       const absl::Status told =
-          loop_.session().Run(loop_.Waiting(), {}, {}, {Operation(mirrored_.await_end()[replica_])}, nullptr, nullptr);
-      if (absl::IsDeadlineExceeded(told)) continue;
-      TROUPE_RETURN_IF_ERROR(told);
-      // An end that an earlier training has left here is not this one's.
-      const absl::StatusOr<int64_t> now = StepOfChief();
-      if (now.ok() ? *now < last : !AllSaved()) continue;
+          loop_.session().Run(run, {}, {}, {Operation(mirrored_.await_end()[replica_])}, nullptr, nullptr);
+      // The token may have gone with a step that was cut off.
+      if (absl::IsDeadlineExceeded(told) && !ChiefHasEnded(seen)) continue;
+      if (!absl::IsDeadlineExceeded(told)) {
+        TROUPE_RETURN_IF_ERROR(told);
+        // An end that an earlier training has left here is not this one's.
+        const absl::StatusOr<int64_t> now = StepOfChief();
+        if (now.ok() ? *now < last : !AllSaved()) continue;
+      }
       // That it cannot be said is no failure: the chief waits for a while only.
       loop_.session().Run({}, {}, {mirrored_.state().end()}, nullptr).IgnoreError();
-      return told;
+      return absl::OkStatus();
     }
+  }
+  // It says so behind its last step, before it tells the others.
+  bool ChiefHasEnded(int64_t step) const {
+    if (step < loop_.options.last_step) return false;
+    const absl::StatusOr<Tensor> ended = loop_.session().Get(mirrored_.state().ended());
+    return ended.ok() && ended->scalar<int64_t>() >= 1;
   }
 
   const MirroredTraining& mirrored_;

@@ -298,8 +298,11 @@ class Worker {
     for (int asked_again = 0;;) {
       if (leaves()) return Leave();
       std::vector<Tensor> out;
-      const absl::Status waited =
-          loop_.session().Run(loop_.Waiting(gives_up()), {}, {sync_.token()}, {}, &out, nullptr);
+      RunOptions run = loop_.Waiting(gives_up());
+      // Of the end the chief waits for others that have lost its token, if they look soon.
+      if (step_ + 1 >= loop_.options.last_step)
+        run.timeout_ms = std::min<int64_t>(run.timeout_ms, kForOthers.count() / 2);
+      const absl::Status waited = loop_.session().Run(run, {}, {sync_.token()}, {}, &out, nullptr);
       // The token may have gone with a step that was cut off, that of the end, too. While there is
       // no chief, the queue of notices would be full in the end, and who tells it something would
       // wait for room.

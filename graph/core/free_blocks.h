@@ -10,7 +10,8 @@
 // kCentralQuota, and what is expected to be asked for soon (warm_memory.h): a block that would pass
 // it takes the place of free blocks of the class that was asked for longest ago, and goes back to
 // malloc itself when that is its own. And every kVisitEvery takings one list in turn gives up the
-// blocks that have lain there since it was visited last.
+// blocks that have lain there since it was visited last. What is expected of a list stays in both
+// cases.
 //
 // Under AddressSanitizer nothing is kept: every block is an allocation of its own of the exact
 // size, so that a kernel that reads or writes past its tensor, or after its last reference went, is
@@ -91,6 +92,7 @@ struct Allocator::Central {
     FreeBlock* head = nullptr;
     std::atomic<size_t> count{0};    // written under mu
     size_t idle = 0;                 // of large blocks: the least count since the last visit
+    size_t expected = 0;             // of large blocks: how many are to stay for who asks soon
     std::atomic<uint64_t> asked{0};  // of large blocks: the number of the last taking
 
     void Push(void* block) {
@@ -115,6 +117,11 @@ struct Allocator::Central {
         first = b;
       }
       return first;
+    }
+    // Of large blocks: how many may go.
+    size_t Spare() const {
+      const size_t n = count.load(std::memory_order_relaxed);
+      return n > expected ? n - expected : 0;
     }
     void Add(int64_t n) {
       count.store(count.load(std::memory_order_relaxed) + static_cast<size_t>(n), std::memory_order_relaxed);
@@ -145,7 +152,7 @@ struct Allocator::Central {
     FreeBlock* first;
     {
       std::lock_guard<std::mutex> lock(list.mu);
-      first = list.PopSome(std::min(list.idle, std::max<size_t>(1, kVisitBytes / ClassBytes(c))));
+      first = list.PopSome(std::min({list.idle, list.Spare(), std::max<size_t>(1, kVisitBytes / ClassBytes(c))}));
       list.idle = list.count.load(std::memory_order_relaxed);
     }
     Drop(first, c);
@@ -164,7 +171,9 @@ struct Allocator::Central {
       for (int i = kNumSmall; i < kNumClasses; ++i) {
         if (lists[i].count.load(std::memory_order_relaxed) == 0) continue;
         const uint64_t a = lists[i].asked.load(std::memory_order_relaxed);
-        if (a < asked) asked = a, oldest = i;
+        if (a >= asked) continue;
+        std::lock_guard<std::mutex> lock(lists[i].mu);
+        if (lists[i].Spare() > 0) asked = a, oldest = i;
       }
       if (oldest < 0) return false;
       List& list = lists[oldest];
@@ -172,8 +181,7 @@ struct Allocator::Central {
       FreeBlock* first;
       {
         std::lock_guard<std::mutex> lock(list.mu);
-        const size_t count = list.count.load(std::memory_order_relaxed);
-        first = list.PopSome(std::min(count, static_cast<size_t>((over + bytes - 1) / bytes)));
+        first = list.PopSome(std::min(list.Spare(), static_cast<size_t>((over + bytes - 1) / bytes)));
         list.idle = std::min(list.idle, list.count.load(std::memory_order_relaxed));
       }
       Drop(first, oldest);

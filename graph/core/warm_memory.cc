@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <limits>
@@ -30,44 +31,59 @@ bool Populate(void* block, size_t bytes) {
 
 }  // namespace
 
-WarmMemory::WarmMemory(const std::vector<size_t>& sizes) {
+WarmMemory::WarmMemory(const std::vector<size_t>& sizes, bool populate) {
   if constexpr (kExactBlocks) return;
-  std::array<size_t, kNumClasses> wanted{};
+  struct Wanted {
+    size_t blocks = 0, touched = 0;  // bytes of the largest of them
+  };
+  std::array<Wanted, kNumClasses> wanted{};
   for (const size_t bytes : sizes) {
     if (bytes > (size_t{1} << 41)) continue;
     const int c = ClassOf(kLine + bytes);
     if (c < kNumSmall) continue;
-    ++wanted[static_cast<size_t>(c)];
-    expected_ += static_cast<int64_t>(ClassBytes(c));
+    Wanted& w = wanted[static_cast<size_t>(c)];
+    ++w.blocks;
+    w.touched = std::max(w.touched, kLine + bytes);
   }
-  Allocator::Central& central = Allocator::Central::Get();
-  central.expected.fetch_add(expected_, std::memory_order_relaxed);
   for (int c = kNumSmall; c < kNumClasses; ++c) {
-    Allocator::Central::List& list = central.lists[c];
-    const size_t there = list.count.load(std::memory_order_relaxed), want = wanted[static_cast<size_t>(c)];
-    // As if they had been asked for now, so that they are not the first to go.
-    if (want > 0) list.asked.store(central.takings.load(std::memory_order_relaxed), std::memory_order_relaxed);
-    for (size_t i = there; i < want; ++i) {
-      const size_t bytes = ClassBytes(c);
-      void* const block = BlockSource::Host()->Take(bytes);
-      if (block == nullptr) return;
-      if (!Populate(block, bytes)) {
-        BlockSource::Host()->Give(block, bytes);
-        return;
-      }
-      made_ += static_cast<int64_t>(bytes);
-      central.cached.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed);
-      const std::lock_guard<std::mutex> lock(list.mu);
-      list.Push(block);
-    }
+    const Wanted& w = wanted[static_cast<size_t>(c)];
+    if (w.blocks > 0) kept_.emplace_back(c, w.blocks);
+  }
+  for (const auto& [c, blocks] : kept_) Keep(c, blocks, wanted[static_cast<size_t>(c)].touched, populate);
+}
+
+void WarmMemory::Keep(int size_class, size_t blocks, size_t touched, bool populate) {
+  const size_t bytes = ClassBytes(size_class);
+  Allocator::Central& central = Allocator::Central::Get();
+  Allocator::Central::List& list = central.lists[size_class];
+  central.expected.fetch_add(static_cast<int64_t>(blocks * bytes), std::memory_order_relaxed);
+  size_t there = 0;
+  {
+    const std::lock_guard<std::mutex> lock(list.mu);
+    const size_t idle = std::min(list.idle, list.count.load(std::memory_order_relaxed));
+    there = idle > list.expected ? idle - list.expected : 0;
+    list.expected += blocks;
+  }
+  for (; there < blocks; ++there) {
+    void* const block = BlockSource::Host()->Take(bytes);
+    if (block == nullptr) return;
+    if (populate && !Populate(block, touched)) return BlockSource::Host()->Give(block, bytes);
+    made_ += static_cast<int64_t>(bytes);
+    central.cached.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed);
+    const std::lock_guard<std::mutex> lock(list.mu);
+    list.Push(block);
+    ++list.idle;
   }
 }
 
 WarmMemory::~WarmMemory() {
-  if constexpr (kExactBlocks) return;
   Allocator::Central& central = Allocator::Central::Get();
-  central.expected.fetch_sub(expected_, std::memory_order_relaxed);
-  central.DropUntilMost(std::numeric_limits<uint64_t>::max());
+  for (const auto& [c, blocks] : kept_) {
+    central.expected.fetch_sub(static_cast<int64_t>(blocks * ClassBytes(c)), std::memory_order_relaxed);
+    const std::lock_guard<std::mutex> lock(central.lists[c].mu);
+    central.lists[c].expected -= blocks;
+  }
+  if (!kept_.empty()) central.DropUntilMost(std::numeric_limits<uint64_t>::max());
 }
 
 }  // namespace troupe

@@ -5,6 +5,9 @@
 // copy the variables that are being saved would pay that while its program waits. Another thread
 // can pay it before.
 //
+// Free blocks that are asked for again and again meanwhile, as by the steps that run until then, are
+// not counted on: there are as many besides as are wanted. Who asks first gets them, though.
+//
 // Under AddressSanitizer, which keeps no free blocks, this does nothing.
 //
 // Thread rule: all methods may be called from any thread; the free blocks are the process's.
@@ -13,19 +16,20 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace troupe {
 
 class WarmMemory {
  public:
-  // Sees to it that the process has free blocks for buffers of these sizes, in bytes: makes those
-  // that it does not have, and lets the system provide their pages. Takes as long as that does, half
-  // a second a GiB and more. Without memory for all it makes fewer. Until this is destroyed the
-  // process may keep so many bytes more than its quota. What Allocator keeps no lists of (16 KiB and
-  // less) is left out.
-  explicit WarmMemory(const std::vector<size_t>& sizes);
-  // What is beyond the quota goes back to the system.
+  // Keeps free blocks for buffers of these sizes, in bytes, until this is destroyed: those that
+  // nobody has asked for lately, and others, which are made and whose pages the system provides.
+  // Takes as long as that does, half a second a GiB and more. Without memory for all it makes fewer.
+  // What Allocator keeps no lists of (16 KiB and less) is left out.
+  // `populate`: false leaves the pages out, for tests.
+  explicit WarmMemory(const std::vector<size_t>& sizes, bool populate = true);
+  // What is beyond the quota of free blocks goes back to the system.
   ~WarmMemory();
   WarmMemory(const WarmMemory&) = delete;
   WarmMemory& operator=(const WarmMemory&) = delete;
@@ -34,7 +38,9 @@ class WarmMemory {
   int64_t made() const { return made_; }
 
  private:
-  int64_t expected_ = 0, made_ = 0;
+  void Keep(int size_class, size_t blocks, size_t touched, bool populate);
+  std::vector<std::pair<int, size_t>> kept_;  // how many blocks of which size class
+  int64_t made_ = 0;
 };
 
 }  // namespace troupe

@@ -19,17 +19,19 @@ void CopyWindows(const Node& from, AttrMap* to) {
 constexpr size_t kMaxSearched = 4096;
 constexpr int kMaxConsumers = 64;
 
-// Whether `later` waits for `earlier`, and is dead when that is: a path leads there through nodes
-// that need all of their inputs. False also where the search is too long.
-bool WaitsFor(const Node* later, const Node* earlier) {
-  HashSet<const Node*> seen{earlier};
-  std::vector<const Node*> stack{earlier};
+// Whether `later` waits for the value of `earlier`, and is dead when that is: a path leads there
+// through nodes that need all of their inputs. False also where the search is too long.
+bool WaitsFor(const Node* later, const Edge& earlier) {
+  HashSet<const Node*> seen{earlier.src};
+  std::vector<const Node*> stack{earlier.src};
   while (!stack.empty()) {
     const Node* n = stack.back();
     stack.pop_back();
     if (n == later) return true;
     if (seen.size() > kMaxSearched || n->out_edges().size() > kMaxSearched) return false;
     for (const Edge* e : n->out_edges()) {
+      // Of a Switch, one output may be dead and the other alive.
+      if (n == earlier.src && n->IsSwitch() && e->src_output != earlier.src_output) continue;
       if (e->dst->IsOp() && !e->dst->IsMerge() && seen.insert(e->dst).second) stack.push_back(e->dst);
     }
   }
@@ -48,7 +50,7 @@ bool WaitsForNothing(const Node& n) {
 // made one, neither may wait for more than before.
 bool WaitsForNoMoreThan(const Node& d, const Node& n) {
   return std::all_of(n.in_edges().begin(), n.in_edges().end(), [&](const Edge* e) {
-    return !e->src->IsOp() || e->src == &d || WaitsForNothing(*e->src) || WaitsFor(&d, e->src);
+    return !e->src->IsOp() || e->src == &d || WaitsForNothing(*e->src) || WaitsFor(&d, *e);
   });
 }
 

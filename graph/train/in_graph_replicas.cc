@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "graph/core/guarded.h"
+#include "graph/core/hash_map.h"
 #include "graph/train/build.h"
 #include "graph/train/set.h"
 #include "graph/train/tower_variables.h"
@@ -13,8 +14,6 @@
 
 namespace troupe::train {
 namespace {
-
-bool Same(const Variable& a, const Variable& b) { return a.handle().node() == b.handle().node(); }
 
 std::vector<GradAndVar> GradientsOf(const Scope& s, const Output& loss, const std::vector<Variable>& vars) {
   GradientOptions options;
@@ -135,15 +134,16 @@ std::vector<std::vector<GradAndVar>> InGraphReplicas::MirroredMeans(const Scope&
       if (trainable_[i]) vars.push_back(variables_[r][i]);
     }
     const auto own = static_cast<std::ptrdiff_t>(vars.size());
-    for (const Variable& v : listed) {
-      if (std::none_of(vars.begin(), vars.begin() + own, [&](const Variable& o) { return Same(o, v); }))
-        vars.push_back(v);
-    }
-    for (size_t other = 0; other < on_.size(); ++other) {
-      for (size_t i = 0; i < trainable_.size() && other != r; ++i) {
-        const Variable& v = variables_[other][i];
-        const auto known = [&](const Variable& o) { return Same(o, v); };
-        if (trainable_[i] && std::none_of(vars.begin(), vars.end(), known)) vars.push_back(v);
+    HashSet<const Node*> known;
+    for (const Variable& v : vars) known.insert(v.handle().node());
+    const auto add = [&](const Variable& v) {
+      if (known.insert(v.handle().node()).second) vars.push_back(v);
+    };
+    for (const Variable& v : listed) add(v);
+    // Those of the towers before it, which are in no list.
+    for (size_t other = 0; other < r; ++other) {
+      for (size_t i = 0; i < trainable_.size(); ++i) {
+        if (trainable_[i]) add(variables_[other][i]);
       }
     }
     // One pass gives the gradients of both: what others would get is not built where there is none.

@@ -120,7 +120,7 @@ bool ServerState::ChooseHolders(const ScopeAt& at) {
     size_t k = 1;
     while (k < n && names[i].SameTask(names[(i + k) % n])) ++k;
     if (k == n) {
-      at.Fail(InvalidArgument("live replicas need variables on two tasks, and all are on '", names[i].TaskName(), "'"));
+      at.Fail(InvalidArgument("live replicas need variables on two tasks, and all are on '", servers_[i].device, "'"));
       return false;
     }
     servers_[i].holder = (i + k) % n;

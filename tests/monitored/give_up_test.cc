@@ -123,6 +123,7 @@ BOOST_AUTO_TEST_CASE(a_step_that_hangs_is_given_up) {
 BOOST_AUTO_TEST_CASE(a_step_that_always_fails_is_given_up_with_its_error) {
   for (const Mode mode : kModes) {
     One one(mode, Wrong::kFails);
+    one.options.give_up = 1200ms;  // in half of which a try ends on a busy machine, too
     const absl::Status s = one.Train();
     BOOST_TEST(absl::IsFailedPrecondition(s), "mode " << static_cast<int>(mode) << ": " << s);
     BOOST_TEST(s.message().find("'unset'") != std::string::npos, s);
@@ -136,9 +137,10 @@ BOOST_AUTO_TEST_CASE(a_step_that_always_fails_is_given_up_with_its_error) {
 BOOST_AUTO_TEST_CASE(an_error_of_before_is_not_what_a_step_that_hangs_ends_with) {
   for (const Mode mode : {Mode::kSync, Mode::kElastic}) {
     One one(mode, Wrong::kFails);
+    one.options.give_up = 2s;
     std::atomic<int> asked{0};
     const auto hang = [&](int64_t) -> absl::StatusOr<Feeds> {
-      if (++asked > 1) std::this_thread::sleep_for(1200ms);
+      if (++asked > 1) std::this_thread::sleep_for(4s);
       return Feeds();
     };
     one.options.feeds = hang;

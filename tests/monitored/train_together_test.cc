@@ -216,38 +216,50 @@ BOOST_AUTO_TEST_CASE(who_comes_when_all_is_done_ends_at_once) {
   BOOST_TEST(late.ok(), late.status());
 }
 
+// A run of two workers, of one of which a thief takes the token of the end; or tries to.
+bool EndIsStolen(int robbed) {
+  Run run(2);
+  run.steps = 3;
+  Adam adam(0.1);
+  const Model thiefs(robbed, 2, adam, false);
+  const auto thief = Session::Create({.runtime = run.cluster, .share_variables = true}).value();
+  REQUIRE_OK(thief->Extend(*thiefs.root.graph()));
+  std::future<bool> stolen;
+  run.before_end = [&](const Model& chief, Session& session) {
+    stolen = std::async(std::launch::async, [&] {
+      for (int64_t what = SyncReplicas::kLook; what == SyncReplicas::kLook;) {
+        RunOptions at_most;
+        at_most.timeout_ms = 5000;
+        std::vector<Tensor> out;
+        if (!thief->Run(at_most, {}, {thiefs.sync->token().name()}, {}, &out, nullptr).ok()) return false;
+        what = out[0].data<int64_t>()[1];
+        if (what == SyncReplicas::kTheEnd) return true;
+      }
+      return false;
+    });
+    // It waits behind the worker, which is woken for nothing, and then before it.
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    Feeds feeds;
+    for (int w = 0; w < 2; ++w) {
+      Tensor rows(DType::kInt64, TensorShape({w == robbed ? 1 : 0, SyncReplicas::kTokenWords}));
+      std::fill_n(rows.data<int64_t>(), rows.num_elements(), 0);
+      if (w == robbed) rows.data<int64_t>()[1] = SyncReplicas::kLook;
+      feeds.emplace_back(chief.sync->hands()[static_cast<size_t>(w)].name(), std::move(rows));
+    }
+    REQUIRE_OK(session.Run(feeds, {}, {chief.sync->hand_out()}, nullptr));
+  };
+  run.All();
+  return stolen.valid() && stolen.get();
+}
+
 // As when the step that waits for it was cut off just then. The chief's own worker, whose chief is a
 // thread beside it, and another one.
 BOOST_AUTO_TEST_CASE(the_end_is_heard_although_its_token_is_lost) {
   for (const int robbed : {0, 1}) {
-    Run run(2);
-    run.steps = 3;
-    run.give_up = std::chrono::seconds(4);
-    Adam adam(0.1);
-    const Model thiefs(robbed, 2, adam, false);
-    const auto thief = Session::Create({.runtime = run.cluster, .share_variables = true}).value();
-    REQUIRE_OK(thief->Extend(*thiefs.root.graph()));
-    std::future<int64_t> stolen;
-    run.before_end = [&](const Model& chief, Session& session) {
-      stolen = std::async(std::launch::async, [&]() -> int64_t {
-        std::vector<Tensor> out;
-        const absl::Status s = thief->Run({}, {thiefs.sync->token().name()}, {}, &out);
-        return s.ok() ? out[0].data<int64_t>()[1] : 0;
-      });
-      // It waits behind the worker, which is woken for nothing, and then before it.
-      std::this_thread::sleep_for(std::chrono::milliseconds(300));
-      Feeds feeds;
-      for (int w = 0; w < 2; ++w) {
-        Tensor rows(DType::kInt64, TensorShape({w == robbed ? 1 : 0, SyncReplicas::kTokenWords}));
-        std::fill_n(rows.data<int64_t>(), rows.num_elements(), 0);
-        if (w == robbed) rows.data<int64_t>()[1] = SyncReplicas::kLook;
-        feeds.emplace_back(chief.sync->hands()[static_cast<size_t>(w)].name(), std::move(rows));
-      }
-      REQUIRE_OK(session.Run(feeds, {}, {chief.sync->hand_out()}, nullptr));
-    };
-    run.All();
-    BOOST_REQUIRE(stolen.valid());
-    BOOST_TEST(stolen.get() == SyncReplicas::kTheEnd);
+    // Whether the thief comes before the worker depends on the two threads.
+    bool stolen = false;
+    for (int tries = 0; tries < 10 && !stolen; ++tries) stolen = EndIsStolen(robbed);
+    BOOST_TEST(stolen);
   }
 }
 

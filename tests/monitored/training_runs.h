@@ -7,7 +7,6 @@
 
 #include <atomic>
 #include <boost/test/unit_test.hpp>
-#include <chrono>
 #include <future>
 #include <map>
 #include <memory>
@@ -144,7 +143,7 @@ struct Run {
     options.session.runtime = cluster;
     options.last_step = steps;
     options.checkpoints = {.folder = folder, .every_steps = save_steps};
-    options.give_up = give_up;
+    options.give_up = std::chrono::seconds(60);
     // Of a worker, or of a part.
     const auto feeds = [&, worker](int64_t step, int part) -> absl::StatusOr<Feeds> {
       if (before_feeds) {
@@ -212,7 +211,6 @@ struct Run {
   std::function<absl::Status(int worker, int64_t step)> before_feeds;
   std::function<absl::Status(int64_t step)> before_update;
   std::function<void(const Model& chief, Session& session)> before_end;
-  std::chrono::milliseconds give_up{60'000};
   std::mutex mu;
   std::map<int64_t, std::vector<double>> losses;  // by step; again after a restore
   std::vector<TrainingEvent> begins;

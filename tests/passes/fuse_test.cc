@@ -185,7 +185,13 @@ const Case kCases[] = {
         g = Conv2DBackpropFilter[strides={1, 1, 1, 1}, padding="SAME"](w1:1, k, e)
         d = BiasAddGrad(e)
         r = _Retval[index=0](g)
-        q = _Retval[index=1](d))",
+        q = _Retval[index=1](d)
+        v = Switch(f, p)
+        o = Neg(v:0)
+        h = Conv2DBackpropFilter[strides={1, 1, 1, 1}, padding="SAME"](v:1, k, o)
+        l = BiasAddGrad(o)
+        t = _Retval[index=2](h)
+        u = _Retval[index=3](l))",
      nullptr},
     {"the sum of products with transposed left operands",
      R"(p = MatMul[transpose_a=true](x, i)

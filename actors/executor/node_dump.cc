@@ -1,16 +1,12 @@
 #include "actors/executor/node_dump.h"
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <cstdlib>
 #include <functional>
 #include <mutex>
 
 #include <google/protobuf/text_format.h>
 
 #include "actors/threads/aside.h"
-#include "actors/threads/process.h"
 #include "graph/core/guarded.h"
 #include "graph/files/npy.h"
 #include "kernels/state/variable_slot.h"
@@ -164,32 +160,6 @@ absl::StatusOr<std::string> DumpNode(const NodeProperties& node, const NodeInput
   return path;
 }
 
-namespace {
-
-// The threads that write. The process does not end before them: they would lose the objects with
-// static storage that they use, and leave the files by half.
-struct Writers {
-  const std::shared_ptr<UnderWay> under_way = std::make_shared<UnderWay>();
-  std::atomic<int> process{0};
-};
-Writers& AllWriters() {
-  static Writers& all = *new Writers;
-  return all;
-}
-void AwaitWriters() {
-  // A child that was forked has not got the threads.
-  if (AllWriters().process.load() == ThisProcess()) AllWriters().under_way->WaitUntilNone(std::chrono::seconds(10));
-}
-
-// While a share lives, the end of the process waits.
-std::shared_ptr<void> UntilExit() {
-  [[maybe_unused]] static const int registered = std::atexit(AwaitWriters);
-  AllWriters().process.store(ThisProcess());
-  return UnderWay::Share(AllWriters().under_way);
-}
-
-}  // namespace
-
 struct DumpWait::Work {
   const std::shared_ptr<void> keep;  // goes last
   const SharedProperties node;
@@ -237,7 +207,8 @@ DumpWait::~DumpWait() {
 
 void DumpWait::Await(std::function<void()> go_on) {
   work_->go_on = std::move(go_on);
-  // Not in the executor's turn: a disk may take long.
+  // Not in the executor's turn: a disk may take long. The process does not end before it, which
+  // would leave the files by half.
   if (TryAside([at_exit = UntilExit(), work = work_] { work->Run(); })) return;
   work_->result = absl::InvalidArgumentError(
       StrCat(work_->message, "; its inputs are not written: the system has no thread left for that"));

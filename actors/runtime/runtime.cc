@@ -10,6 +10,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include "actors/threads/aside.h"
 #include "actors/threads/inside_actor.h"
 #include "actors/threads/actor_thread.h"
 #include "actors/runtime/device_actor.h"
@@ -207,10 +208,10 @@ void Delete(Runtime* r) {
         NoLoggerAfter restore;
         callers->spawn<caf::detached>([](caf::event_based_actor*, Runtime* last) { delete last; }, r);
       } else {
-        std::thread([r] { delete r; }).detach();
+        std::thread([r, at_exit = UntilExit()] { delete r; }).detach();
       }
       return;
-    } catch (const std::system_error&) {
+    } catch (const std::exception&) {  // std::system_error, std::bad_alloc
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
   }

@@ -2,6 +2,8 @@
 
 #include <pthread.h>
 
+#include <atomic>
+#include <cstdlib>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -9,6 +11,7 @@
 #include <spdlog/spdlog.h>
 
 #include "actors/threads/actor_thread.h"
+#include "actors/threads/process.h"
 
 namespace troupe {
 
@@ -48,6 +51,30 @@ bool TryAside(std::function<void()> work) {
   } catch (const std::system_error&) {
     return false;
   }
+}
+
+namespace {
+
+// What the end of the process waits for. For ever.
+struct LastWork {
+  const std::shared_ptr<UnderWay> under_way = std::make_shared<UnderWay>();
+  std::atomic<int> process{0};
+};
+LastWork& AllLastWork() {
+  static LastWork& all = *new LastWork;
+  return all;
+}
+void AwaitLastWork() {
+  // A child that was forked has not got the threads.
+  if (AllLastWork().process.load() == ThisProcess()) AllLastWork().under_way->WaitUntilNone(std::chrono::seconds(10));
+}
+
+}  // namespace
+
+std::shared_ptr<void> UntilExit() {
+  [[maybe_unused]] static const int registered = std::atexit(AwaitLastWork);
+  AllLastWork().process.store(ThisProcess());
+  return UnderWay::Share(AllLastWork().under_way);
 }
 
 std::shared_ptr<void> UnderWay::Share(const std::shared_ptr<UnderWay>& of) {

@@ -26,6 +26,10 @@ void RunAside(bool aside, std::function<void()> work);
 // Runs `work` on a new thread. False, and nothing is done, when the system has none left.
 bool TryAside(std::function<void()> work);
 
+// While a share lives, the end of the process waits, for ten seconds at most: a thread that goes on
+// would lose the objects with static storage that it uses. Throws std::bad_alloc.
+std::shared_ptr<void> UntilExit();
+
 // Counts work that is under way, for an owner that must not end before it.
 class UnderWay {
  public:

@@ -1,8 +1,8 @@
 // Memory for what steps copy while a save is being written, made ready before they ask for it.
 //
-// A step that changes a variable while a save holds its value works on a copy. The first save beside
-// steps tells which values that were: those that nobody but the save has at its end. For the next
-// one as much memory is made ready (graph/core/warm_memory.h) on a thread of its own.
+// A step that changes a variable while a save holds its value works on a copy. The first save
+// beside steps tells which values that were: those that nobody but the save has at its end. For the
+// next one as much memory is made ready (graph/core/warm_memory.h) on a thread of its own.
 //
 //   nothing   Expect, and some values were copied      1 a thread makes memory ready       making
 //   making    Expect                                   2 nothing else                      making

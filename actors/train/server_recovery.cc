@@ -244,8 +244,8 @@ absl::StatusOr<bool> ServerRecovery::FillFromReplicas(Session& session, const Fo
   // Servers that are lost have no mark before all is done, so another chief would do the same.
   const Feeds at{{state_.fed_step().name(), Tensor::Scalar(step)}};
   const auto set_step = [&] { return session.Run(at, {}, {state_.set_step()}, nullptr); };
-  // Before the others are taken back: else they would look like servers that have not kept an update
-  // that is done, and a replica that a given up step leaves now would be believed.
+  // Before the others are taken back: else they would look like servers that have not kept an
+  // update that is done, and a replica that a given up step leaves now would be believed.
   if (found.whole[0]) TROUPE_RETURN_IF_ERROR(set_step());
   TROUPE_RETURN_IF_ERROR(RunAll(session, undo));
   TROUPE_RETURN_IF_ERROR(session.Run(at, {}, fill, nullptr));

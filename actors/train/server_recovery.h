@@ -5,8 +5,8 @@
 // them have it. Only what a server has lost comes from the newest checkpoint: of synchronous
 // training then for all servers, so that all are at its step; of asynchronous training for that
 // server alone. Without a checkpoint all begin anew. Of servers that have mirrors of the same
-// variables, one that is left gives the others what it has, and nothing is restored; nor is it where
-// a lost server's live replica is left.
+// variables, one that is left gives the others what it has, and nothing is restored; nor is it
+// where a lost server's live replica is left.
 //
 // A chief may die at any point of this: marks are taken away before anything is changed, and given
 // when it is whole (troupe/train/server_state.h), so the next chief begins again.

@@ -177,7 +177,8 @@ class Follower {
     return step.dtype() == DType::kInt64 ? step.scalar<int64_t>() : step.scalar<int32_t>();
   }
   // It serves as long as the chief may need it: until that says the end, which it does when its
-  // at_end has returned, or is gone, and all is saved; but no longer than give_up without a new step.
+  // at_end has returned, or is gone, and all is saved; but no longer than give_up without a new
+  // step.
   absl::Status Try() {
     TROUPE_RETURN_IF_ERROR(loop_.NewSession().status());
     const int64_t last = loop_.options.last_step;

@@ -259,8 +259,8 @@ class Worker {
   // OK also when it is to leave meanwhile.
   absl::Status SayHello() {
     for (;;) {
-      // One that was cut off may have been heard: said again under the same life, it would bring two
-      // tokens of that life.
+      // One that was cut off may have been heard: said again under the same life, it would bring
+      // two tokens of that life.
       const Tensor hello = Words({SyncReplicas::kHello, sync_.options().worker, ++life_, 0});
       // While there is no chief, the queue of notices may be full of what others, and this one in
       // its lives before, have said.
@@ -330,8 +330,8 @@ class Worker {
       step_ = what;
       if (!begun && sync_.options().worker != 0) loop_.teller->Tell({.kind = TrainingEvent::kBegin, .step = what});
       begun = begun_ = true;
-      // What failed before is mended: it has a step to do. But of one that has just been begun again
-      // when all ends it is still the reason.
+      // What failed before is mended: it has a step to do. But of one that has just been begun
+      // again when all ends it is still the reason.
       absl::Status before = std::exchange(last_error_, absl::OkStatus());
       const auto start = std::chrono::steady_clock::now();
       const absl::Status sent = Send(what, static_cast<int>(token[2]), token[3]);
@@ -341,9 +341,9 @@ class Worker {
       loop_.WentOn();
     }
   }
-  // Whether all is done. Who comes then, or has lost the token of the end, finds no chief. Until the
-  // chief has ended, a server's death may take the last steps back. The chief's own worker hears of
-  // the end from the chief's process.
+  // Whether all is done. Who comes then, or has lost the token of the end, finds no chief. Until
+  // the chief has ended, a server's death may take the last steps back. The chief's own worker
+  // hears of the end from the chief's process.
   absl::StatusOr<bool> Over() {
     TROUPE_ASSIGN_OR_RETURN(const std::optional<int64_t> step, StepOfServers(loop_.session(), sync_.state()));
     if (sync_.options().worker == 0 || !step || *step < loop_.options.last_step) return false;

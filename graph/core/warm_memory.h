@@ -5,8 +5,8 @@
 // copy the variables that are being saved would pay that while its program waits. Another thread
 // can pay it before.
 //
-// Free blocks that are asked for again and again meanwhile, as by the steps that run until then, are
-// not counted on: there are as many besides as are wanted. Who asks first gets them, though.
+// Free blocks that are asked for again and again meanwhile, as by the steps that run until then,
+// are not counted on: there are as many besides as are wanted. Who asks first gets them, though.
 //
 // Under AddressSanitizer, which keeps no free blocks, this does nothing.
 //
@@ -25,9 +25,9 @@ class WarmMemory {
  public:
   // Keeps free blocks for buffers of these sizes, in bytes, until this is destroyed: those that
   // nobody has asked for lately, and others, which are made and whose pages the system provides.
-  // Takes as long as that does, half a second a GiB and more. Without memory for all it makes fewer.
-  // What Allocator keeps no lists of (16 KiB and less) is left out.
-  // `populate`: false leaves the pages out, for tests.
+  // Takes as long as that does, half a second a GiB and more. Without memory for all it makes
+  // fewer. What Allocator keeps no lists of (16 KiB and less) is left out. `populate`: false leaves
+  // the pages out, for tests.
   explicit WarmMemory(const std::vector<size_t>& sizes, bool populate = true);
   // What is beyond the quota of free blocks goes back to the system.
   ~WarmMemory();

@@ -46,8 +46,8 @@ bool WaitsForNothing(const Node& n) {
 }
 
 // Whoever has the gradient `d` that the node gets has the node's other inputs, too. In a part, what
-// one node waits for by way of another part, a queue or the caller is no edge: of two nodes that are
-// made one, neither may wait for more than before.
+// one node waits for by way of another part, a queue or the caller is no edge: of two nodes that
+// are made one, neither may wait for more than before.
 bool WaitsForNoMoreThan(const Node& d, const Node& n) {
   return std::all_of(n.in_edges().begin(), n.in_edges().end(), [&](const Edge* e) {
     return !e->src->IsOp() || e->src == &d || WaitsForNothing(*e->src) || WaitsFor(&d, *e);

@@ -139,9 +139,9 @@ struct AllocatorStats {
 // An account for the buffers of a device, with an optional limit. Buffers may outlive it.
 //
 // Free blocks of more than 16 KB are kept for reuse, up to 1 GB in the process; a Saver that
-// expects a save makes more of them ready for as long (Saver::ExpectSave). When that is full, blocks
-// of the sizes that were asked for longest ago go first; and those that were not needed for some
-// 60,000 allocations of such blocks go in any case, a few at a time.
+// expects a save makes more of them ready for as long (Saver::ExpectSave). When that is full,
+// blocks of the sizes that were asked for longest ago go first; and those that were not needed for
+// some 60,000 allocations of such blocks go in any case, a few at a time.
 class Allocator {
  public:
   // Counts all that it hands out; with a limit, in bytes, it refuses what would pass it.

@@ -82,8 +82,8 @@ class VariableUpdate {
   absl::Status CheckReadable() const;
   // Makes the buffers of all values unique, and begins to write.
   absl::Status Write();
-  // Likewise, for an update of plain values that changes them by InPieces alone, and all elements of
-  // theirs. RESOURCE_EXHAUSTED, and all values as they were, without memory for copies.
+  // Likewise, for an update of plain values that changes them by InPieces alone, and all of their
+  // elements. RESOURCE_EXHAUSTED, and all values as they were, without memory for copies.
   absl::Status WriteInPieces();
   // f(b, e) for the elements from `begin` to `end` of all values, which have the same shape; in
   // pieces while they are being copied. From the threads of a loop, for parts that do not overlap.

@@ -252,8 +252,8 @@ bool EndIsStolen(int robbed) {
   return stolen.valid() && stolen.get();
 }
 
-// As when the step that waits for it was cut off just then. The chief's own worker, whose chief is a
-// thread beside it, and another one.
+// As when the step that waits for it was cut off just then. The chief's own worker, whose chief is
+// a thread beside it, and another one.
 BOOST_AUTO_TEST_CASE(the_end_is_heard_although_its_token_is_lost) {
   for (const int robbed : {0, 1}) {
     // Whether the thief comes before the worker depends on the two threads.

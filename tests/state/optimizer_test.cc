@@ -165,8 +165,8 @@ BOOST_AUTO_TEST_CASE(in_place_unless_a_snapshot_is_out) {
   BOOST_TEST(Text(snapshot) == Text(Tensor::Vector<float>({0, 1})));
 }
 
-// Where a snapshot is out the value is brought over piece by piece; sizes below, at and above that of
-// a piece, and snapshots of some of the variables.
+// Where a snapshot is out the value is brought over piece by piece; sizes below, at and above a
+// piece, and snapshots of some of the variables.
 BOOST_AUTO_TEST_CASE(what_is_copied_on_the_way_has_the_bits_of_what_is_changed_in_place) {
   for (const int64_t n : {1, 2047, 2048, 2049, 10'000, 300'000}) {
     const auto numbers = [n](float from) {

@@ -120,7 +120,9 @@ bool ServerState::ChooseHolders(const ScopeAt& at) {
     size_t k = 1;
     while (k < n && names[i].SameTask(names[(i + k) % n])) ++k;
     if (k == n) {
-      at.Fail(InvalidArgument("live replicas need variables on two tasks, and all are on '", servers_[i].device, "'"));
+      // As it is spelled.
+      const std::string task = DeviceName::Parse(servers_[i].device)->TaskName();
+      at.Fail(InvalidArgument("live replicas need variables on two tasks, and all are on '", task, "'"));
       return false;
     }
     servers_[i].holder = (i + k) % n;

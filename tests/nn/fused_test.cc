@@ -392,7 +392,7 @@ BOOST_AUTO_TEST_CASE(errors_name_the_nodes_that_were_written) {
       {6, "b", TensorShape({8}), {"node 'a' (BiasAdd)", "[8]", "7"}},
       {7, "x", TensorShape({5, 9, 8, 3}), {"node 'y' (ReluGrad)", "[5,9,9,3]", "[5,9,8,3]"}},
       {7, "d", TensorShape({5, 5, 4, 7}), {"node 'g' (Conv2DBackpropInput)"}},
-      {8, "d", TensorShape({5, 5, 5, 6}), {"node 'g' (Conv2DBackpropFilter)"}},
+      {8, "e", TensorShape({5, 5, 5, 6}), {"node 'g' (Conv2DBackpropFilter)"}},
       {9, "d", TensorShape({3, 23}), {"node 'q' (MatMul)", "[2,31]", "[3,23]"}},
       {9, "e", TensorShape({5}), {"node 'r' (MatMul)", "[5]"}},
       {9, "c", TensorShape({2, 30}), {"node 'y' (AddN)", "[31,23]", "[30,23]"}},
@@ -427,7 +427,8 @@ BOOST_AUTO_TEST_CASE(errors_name_the_lines_that_were_written) {
   const Output negative = EmitOp(at(31), "Neg", {a}).output(0), more = EmitOp(at(32), "Add", {negative, b}).output(0),
                all = EmitOp(at(33), "Tanh", {more}).output(0);
   // As of an imported graph: nobody knows its line.
-  const Output lineless = EmitOp(at(0), "Mul", {a, b}).output(0), after = EmitOp(at(43), "Tanh", {lineless}).output(0);
+  const Output lineless = EmitOp(s.WithLocation({}), "Mul", {a, b}).output(0),
+               after = EmitOp(at(43), "Tanh", {lineless}).output(0);
   BOOST_REQUIRE_MESSAGE(s.ok(), s.status());
   auto session = *Session::Create();
   BOOST_REQUIRE(session->Extend(*s.graph()).ok());

@@ -19,9 +19,11 @@
 #include <utility>
 #include <vector>
 
+#include "troupe/export.h"
+
 namespace troupe {
 
-class WarmMemory {
+class TROUPE_HIDDEN WarmMemory {
  public:
   // Keeps free blocks for buffers of these sizes, in bytes, until this is destroyed: those that
   // nobody has asked for lately, and others, which are made and whose pages the system provides.

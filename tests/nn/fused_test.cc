@@ -427,8 +427,8 @@ BOOST_AUTO_TEST_CASE(errors_name_the_lines_that_were_written) {
   const Output negative = EmitOp(at(31), "Neg", {a}).output(0), more = EmitOp(at(32), "Add", {negative, b}).output(0),
                all = EmitOp(at(33), "Tanh", {more}).output(0);
   // As of an imported graph: nobody knows its line.
-  const Output lineless = EmitOp(s.WithLocation({}), "Mul", {a, b}).output(0),
-               after = EmitOp(at(43), "Tanh", {lineless}).output(0);
+  const Output lineless = EmitOp(s, "Mul", {a, b}).output(0), after = EmitOp(at(43), "Tanh", {lineless}).output(0);
+  lineless.node()->set_location({});
   BOOST_REQUIRE_MESSAGE(s.ok(), s.status());
   auto session = *Session::Create();
   BOOST_REQUIRE(session->Extend(*s.graph()).ok());

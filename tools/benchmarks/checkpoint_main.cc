@@ -10,6 +10,8 @@
 //   checkpoint blocked_all FOLDER   the same of steps that add to every variable
 //
 //   [--mib N]                    so many MiB of variables, 64 in each
+//   [--unexpected]               no save is expected (Saver::ExpectSave), so that what steps copy
+//                                goes to memory that is fresh
 //
 // The two that read make a checkpoint first. What they put into FOLDER they delete.
 #include <fcntl.h>
@@ -35,6 +37,7 @@ constexpr int64_t kMib = 1 << 20, kEach = 64;
 struct Flags {
   std::string mode, folder;
   int64_t mib = 1024;
+  bool unexpected = false;
 };
 
 void Need(const absl::Status& s) {
@@ -93,7 +96,8 @@ struct Model {
 class Blocked {
  public:
   // `all`: each step changes every variable, else one of them in turn.
-  Blocked(Model* model, std::string prefix, bool all) : model_(model), prefix_(std::move(prefix)) {
+  Blocked(Model* model, std::string prefix, bool all, bool expects)
+      : model_(model), prefix_(std::move(prefix)), expects_(expects) {
     const auto prepare = [&](const std::vector<Operation>& changes) {
       steps_.push_back(Need(model->session->Prepare({}, {}, changes)));
     };
@@ -114,7 +118,7 @@ class Blocked {
     }
     std::nth_element(alone.begin(), alone.begin() + static_cast<std::ptrdiff_t>(alone.size() / 2), alone.end());
     // As CheckpointSaverHook does, some steps ahead.
-    model_->saver->ExpectSave();
+    if (expects_) model_->saver->ExpectSave();
     for (size_t i = 0; i < alone.size(); ++i) Step();
     std::atomic<bool> done = false;
     double duration = 0, longest = 0;
@@ -139,6 +143,7 @@ class Blocked {
   void Step() { Need(steps_[next_++ % steps_.size()].Run({}, nullptr)); }
   Model* const model_;
   const std::string prefix_;
+  const bool expects_;
   std::vector<Callable> steps_;
   size_t next_ = 0;
 };
@@ -164,7 +169,7 @@ int Main(const Flags& flags) {
   Model model(flags.mib, blocked ? 1 : 0);
   const train::SaveOptions alone = {.write_state = false};
   if (blocked) {
-    Blocked training(&model, prefix, flags.mode == "blocked_all");
+    Blocked training(&model, prefix, flags.mode == "blocked_all", !flags.unexpected);
     code = Serve("{}", [&] { return training.Sample(); });
   } else if (flags.mode == "save") {
     code = Serve("{}", [&] { return rate([&] { Need(model.saver->Save(*model.session, prefix, alone).status()); }); });
@@ -193,6 +198,7 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"save", "dd_write", "restore", "dd_read", "blocked_one", "blocked_all"}));
   app.add_option("folder", flags.folder)->required();
   app.add_option("--mib", flags.mib);
+  app.add_flag("--unexpected", flags.unexpected);
   CLI11_PARSE(app, argc, argv);
   return Main(flags);
 }

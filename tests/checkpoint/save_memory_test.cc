@@ -261,6 +261,17 @@ struct HeldSave {
   }
 };
 
+// A session of one thread, whose variables have their first values.
+std::unique_ptr<Session> Begun(const Scope& root, const Operation& init) {
+  REQUIRE_OK(root.status());
+  SessionOptions options;
+  options.runtime_options.threads = 1;
+  auto session = *Session::Create(options);
+  REQUIRE_OK(session->Extend(*root.graph()));
+  REQUIRE_OK(session->Run({}, {}, {init}, nullptr));
+  return session;
+}
+
 // File systems stay registered.
 HeldSave& TheHeldSave() {
   static HeldSave save;
@@ -274,12 +285,7 @@ BOOST_AUTO_TEST_CASE(edges_1_3_and_6_the_second_save_finds_the_memory_that_the_f
   const Variable a(root.WithOpName("a"), all(0, 6)), b(root.WithOpName("b"), all(0, 12));
   const Operation add(a.AssignAdd(root, all(1, 6))), init = GlobalVariablesInitializer(root);
   train::Saver saver(root);
-  REQUIRE_OK(root.status());
-  SessionOptions options;
-  options.runtime_options.threads = 1;
-  const auto session = *Session::Create(options);
-  REQUIRE_OK(session->Extend(*root.graph()));
-  REQUIRE_OK(session->Run({}, {}, {init}, nullptr));
+  const auto session = Begun(root, init);
   const auto step = [&] { REQUIRE_OK(session->Run({}, {}, {add}, nullptr)); };
   step();  // the initial value is the constant's
   save.Begin(saver, *session);
@@ -309,12 +315,7 @@ BOOST_AUTO_TEST_CASE(a_hook_expects_its_saves) {
   train::CheckpointSaverHook hook(every_ten);
   REQUIRE_OK(hook.Begin(root));
   const Operation init = GlobalVariablesInitializer(root);
-  REQUIRE_OK(root.status());
-  SessionOptions options;
-  options.runtime_options.threads = 1;
-  const auto session = *Session::Create(options);
-  REQUIRE_OK(session->Extend(*root.graph()));
-  REQUIRE_OK(session->Run({}, {}, {init}, nullptr));
+  const auto session = Begun(root, init);
   REQUIRE_OK(hook.AfterCreateSession(*session));
   int64_t now = 0;
   const auto run_to = [&](int64_t last) {

@@ -276,13 +276,14 @@ class Session {
   // variables that are this session's own.
   absl::Status Reset(const std::vector<std::string>& containers);
 
-  // The state of the session: variables, random streams of nodes, counters. Each is as it was
-  // between two updates; taken while steps run, one may have seen an update of a step and another
-  // not, unless SnapshotOptions.between_steps is set. A step pays nothing but a copy of a variable
-  // that it updates while the snapshot shares its memory. What lives as long as a step (tensor
-  // arrays, stacks, temporary variables) is no state. Errors name the resource: UNIMPLEMENTED for a
-  // kind that cannot be saved, DATA_LOSS for a variable whose update was cut off;
-  // DEADLINE_EXCEEDED; CANCELLED when the session is closed; ABORTED when a container's actor died.
+  // The state of the session: variables, random streams of nodes, counters, and what is in queues,
+  // tables, readers and accumulators. Each is as it was between two updates; taken while steps run,
+  // one may have seen an update of a step and another not, unless SnapshotOptions.between_steps is
+  // set. A step pays nothing but a copy of a variable that it updates while the snapshot shares its
+  // memory. What lives as long as a step (tensor arrays, stacks, temporary variables) is no state.
+  // Errors name the resource: UNIMPLEMENTED for a kind that cannot be saved, DATA_LOSS for a
+  // variable whose update was cut off; DEADLINE_EXCEEDED; CANCELLED when the session is closed;
+  // ABORTED when a container's actor died.
   absl::StatusOr<StateSnapshot> SnapshotState(const SnapshotOptions& options = {});
   // Makes the session's state that of a snapshot, which may come from another session or process
   // whose graph has the same names. The nodes of later steps find it; a step that runs meanwhile

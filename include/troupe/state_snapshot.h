@@ -1,6 +1,7 @@
 // The state of a session, or of some containers, at one time: what Session::SnapshotState returns
 // and Session::RestoreState takes. Beside variables it holds what a training run needs to go on
-// with equal bits: the random streams of its nodes, and counters.
+// with equal bits: the random streams of its nodes, counters, and what is in queues, tables,
+// readers and accumulators.
 //
 // Thread rule: a plain value. Its tensors may share memory with variables, so nobody may write to
 // them.
@@ -19,14 +20,17 @@
 namespace TROUPE_EXPORT troupe {
 
 // Names of containers in a snapshot that stand for the session's own ones, whichever session it is.
-inline constexpr char kOwnVariablesContainer[] = "/variables";  // variables that no other session sees
-inline constexpr char kOwnStateContainer[] = "/state";          // random streams, counters
+// The first holds variables, queues, tables and the like that no other session sees.
+inline constexpr char kOwnVariablesContainer[] = "/variables";
+inline constexpr char kOwnStateContainer[] = "/state";  // random streams, counters
 
 struct StateSnapshot {
   struct Entry {
     std::string device;           // full name
     std::string container, name;  // of the resource
-    std::string kind;             // "variable", "random stream", "counter", or a kind of the program's
+    // "variable", "random stream", "counter", or another kind of resource
+    // (troupe/resource_state.h), the library's or the program's.
+    std::string kind;
     std::vector<std::pair<std::string, Tensor>> tensors;  // by key
   };
   std::vector<Entry> entries;  // sorted by device (in the order of the runtime), container and name

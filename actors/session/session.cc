@@ -52,6 +52,18 @@ void Session::Impl::EndActor() {
   self->receive([](const caf::down_msg&) {});
 }
 
+void Session::Impl::ForgetQuestions() {
+  Runtime::Impl& in = *runtime->impl();
+  std::lock_guard<std::mutex> steps_lock(in.steps->mu);
+  in.steps->ask.erase(this);
+}
+
+void Session::Impl::ForgetMessages() {
+  Runtime::Impl& in = *runtime->impl();
+  std::lock_guard<std::mutex> lock(in.mu);
+  in.to_session.erase(this);
+}
+
 Session::Session(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 namespace {
@@ -63,6 +75,29 @@ absl::Status CheckOptions(const SessionOptions& options) {
   if (options.runtime != nullptr && options.runtime->impl()->process != ThisProcess())
     return OfAnotherProcess("runtime");
   return absl::OkStatus();
+}
+
+// How the supervisor makes the session's actor, and whom it tells when it cannot.
+ChildSpec SpecOf(const Session::Impl& impl) {
+  ChildSpec spec;
+  spec.name = impl.actor_name();
+  spec.policy = impl.runtime->impl()->policies.session;
+  // The supervisor keeps no session alive.
+  spec.spawn = [weak = std::weak_ptr(impl.master)](caf::actor_system& system, uint64_t) {
+    const std::shared_ptr<SessionMaster> master = weak.lock();
+    return master == nullptr ? caf::actor() : SpawnSession(system, master);
+  };
+  spec.failed = [name = spec.name](const std::string& why) {
+    spdlog::warn("actor '{}' failed ({}); it is restarted", name, why);
+  };
+  spec.gave_up = [name = spec.name, weak = std::weak_ptr(impl.master)](const std::string& why) {
+    spdlog::error("actor '{}' failed too often ({}); it is not restarted", name, why);
+    if (const std::shared_ptr<SessionMaster> master = weak.lock()) master->GiveUp(why);
+  };
+  spec.abandoned = [weak = std::weak_ptr(impl.master)](const std::string& why) {
+    if (const std::shared_ptr<SessionMaster> master = weak.lock()) master->Abandon(why);
+  };
+  return spec;
 }
 
 }  // namespace
@@ -91,24 +126,7 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(const SessionOptions& o
   impl->master = std::make_shared<SessionMaster>(impl->runtime, impl->options, impl->id, impl->closed);
   impl->cache = impl->master->cache();
   Runtime::Impl& in = *impl->runtime->impl();
-  ChildSpec spec;
-  spec.name = impl->actor_name();
-  spec.policy = in.policies.session;
-  // The supervisor keeps no session alive.
-  spec.spawn = [weak = std::weak_ptr(impl->master)](caf::actor_system& system, uint64_t) {
-    const std::shared_ptr<SessionMaster> master = weak.lock();
-    return master == nullptr ? caf::actor() : SpawnSession(system, master);
-  };
-  spec.failed = [name = spec.name](const std::string& why) {
-    spdlog::warn("actor '{}' failed ({}); it is restarted", name, why);
-  };
-  spec.gave_up = [name = spec.name, weak = std::weak_ptr(impl->master)](const std::string& why) {
-    spdlog::error("actor '{}' failed too often ({}); it is not restarted", name, why);
-    if (const std::shared_ptr<SessionMaster> master = weak.lock()) master->GiveUp(why);
-  };
-  spec.abandoned = [weak = std::weak_ptr(impl->master)](const std::string& why) {
-    if (const std::shared_ptr<SessionMaster> master = weak.lock()) master->Abandon(why);
-  };
+  ChildSpec spec = SpecOf(*impl);
   caf::actor first;
   try {
     // Before there is an actor: the news of a worker's death that comes while it asks that worker
@@ -134,14 +152,8 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(const SessionOptions& o
     in.root->children()->Adopt(std::move(spec), first);
   } catch (...) {
     // Nobody knows of a session that could not be made.
-    {
-      std::lock_guard<std::mutex> lock(in.mu);
-      in.to_session.erase(impl.get());
-    }
-    {
-      std::lock_guard<std::mutex> steps_lock(in.steps->mu);
-      in.steps->ask.erase(impl.get());
-    }
+    impl->ForgetMessages();
+    impl->ForgetQuestions();
     if (first) StopSurely(*in.system, first);
     throw;
   }
@@ -165,16 +177,9 @@ Session::~Session() {
     return;
   }
   Runtime::Impl& runtime = *impl_->runtime->impl();
-  {
-    std::lock_guard<std::mutex> steps_lock(runtime.steps->mu);
-    runtime.steps->ask.erase(impl_.get());
-  }
-  const auto hear_no_more = [&] {
-    std::lock_guard<std::mutex> lock(runtime.mu);
-    runtime.to_session.erase(impl_.get());
-  };
+  impl_->ForgetQuestions();
   if (InsideActor()) {
-    hear_no_more();
+    impl_->ForgetMessages();
     impl_->master->shared_watch()->EndReports(false);
     impl_->End();
     RootSupervisor& root = *impl_->runtime->impl()->root;
@@ -193,7 +198,7 @@ Session::~Session() {
     };
     // The workers' answers, and the news of a worker's death, come to the session's actor.
     if (runtime.aside) wait();
-    hear_no_more();
+    impl_->ForgetMessages();
     // The shares of the runtime that the session's actor and its work have go before ours does, so
     // that whoever owns the actor system may end it next.
     NoLoggerAfter restore;

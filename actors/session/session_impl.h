@@ -48,6 +48,10 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   std::string actor_name() const { return StrCat("session:", id); }
   // Waits until there is no actor any more, nor will be.
   void EndActor();
+  // No step of the session is asked any more what it waits for.
+  void ForgetQuestions();
+  // The session's actor hears no more news of workers.
+  void ForgetMessages();
 
   template <class FeedNames>
   std::shared_ptr<Signature> Cached(const FeedNames& feeds, const Names& fetches, const Names& targets,

@@ -51,6 +51,26 @@ void AddRemotePart(const GraphPart& part, const RemoteTasks& tasks, Remote* remo
   }
 }
 
+// Adds the parts to the messages to their tasks, which begin as `message`. The parts of one task
+// stand together.
+template <class Registering>
+void AddParts(std::vector<GraphPart> parts, const register_graph& message, const TaskDirectory& tasks,
+              const Runtime::Impl& runtime, Registering* result) {
+  for (GraphPart& p : parts) {
+    const auto task = static_cast<uint32_t>(tasks.Find(p.task));
+    if (result->tasks.empty() || result->tasks.back() != task) {
+      result->tasks.push_back(task);
+      result->messages.push_back(message);
+      result->remote.emplace_back();
+    }
+    if (task >= runtime.tasks.size()) {  // another process has it
+      result->messages.back().master = runtime.incarnation;
+      AddRemotePart(p, *runtime.remote, &result->remote.back());
+    }
+    result->messages.back().parts.push_back({std::move(p.device), {std::move(p.graph)}});
+  }
+}
+
 absl::Status Fold(Graph* graph, const std::function<absl::Status()>& wanted) {
   TROUPE_RETURN_IF_ERROR(wanted());
   KernelEvaluator evaluator(&wanted);
@@ -157,25 +177,13 @@ absl::Status SessionMaster::Partition(const compile_request& asked, const std::f
   }
   TROUPE_RETURN_IF_ERROR(wanted());
   TROUPE_ASSIGN_OR_RETURN(std::vector<GraphPart> parts, PartitionGraph(std::move(pruned.graph), set, partition));
-  // The parts of one task stand together.
-  for (GraphPart& p : parts) {
-    const auto task = static_cast<uint32_t>(tasks_.Find(p.task));
-    if (result->tasks.empty() || result->tasks.back() != task) {
-      result->tasks.push_back(task);
-      register_graph& m = result->messages.emplace_back();
-      m.compile = result->waiting;
-      m.session = id_;
-      m.share_variables = options_.share_variables;
-      m.fuse = options_.fuse;
-      m.only_graphs = asked.graphs;
-      result->remote.emplace_back();
-    }
-    if (IsRemote(task)) {
-      result->messages.back().master = runtime_->impl()->incarnation;
-      AddRemotePart(p, *runtime_->impl()->remote, &result->remote.back());
-    }
-    result->messages.back().parts.push_back({std::move(p.device), {std::move(p.graph)}});
-  }
+  register_graph message;
+  message.compile = result->waiting;
+  message.session = id_;
+  message.share_variables = options_.share_variables;
+  message.fuse = options_.fuse;
+  message.only_graphs = asked.graphs;
+  AddParts(std::move(parts), message, tasks_, *runtime_->impl(), result);
   return absl::OkStatus();
 }
 

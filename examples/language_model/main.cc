@@ -93,22 +93,40 @@ absl::StatusOr<std::vector<int32_t>> Write(Session& session, const Model& m, con
   return written;
 }
 
-absl::Status Run(Flags flags) {
-  std::string text, test;
+// Writes a text to stdout, at the end of the training.
+absl::Status WriteMore(Session& session, const Model& m, const Vocabulary& vocabulary, const std::string& test,
+                       const Flags& flags) {
+  if (flags.json || flags.write < 1) return absl::OkStatus();
+  // A state of zeros is rare in training: it goes on with some text, the given one or the test.
+  std::vector<int32_t> begin = vocabulary.NumbersOf(flags.start.empty() ? test : flags.start);
+  if (begin.size() > 100) begin.resize(100);
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<int32_t> written, Write(session, m, begin, flags));
+  std::printf("it writes:\n%s%s\n", flags.start.c_str(), vocabulary.TextOf(written).c_str());
+  return absl::OkStatus();
+}
+
+// The text to learn from, and the one to tell the perplexity of.
+absl::Status ReadTexts(const Flags& flags, std::string* text, std::string* test) {
   if (flags.text.empty()) {
     if (!flags.json) std::printf("no --text was given: a text that this program makes up is learned\n");
-    text = language_model::MadeUpText(4000, 1);
-    test = language_model::MadeUpText(400, 2);
-  } else {
-    TROUPE_ASSIGN_OR_RETURN(text, files::Read(flags.text));
-    if (flags.test.empty()) {  // the end of the text
-      const size_t cut = text.size() - text.size() / 10;
-      test = text.substr(cut);
-      text.resize(cut);
-    } else {
-      TROUPE_ASSIGN_OR_RETURN(test, files::Read(flags.test));
-    }
+    *text = language_model::MadeUpText(4000, 1);
+    *test = language_model::MadeUpText(400, 2);
+    return absl::OkStatus();
   }
+  TROUPE_ASSIGN_OR_RETURN(*text, files::Read(flags.text));
+  if (flags.test.empty()) {  // the end of the text
+    const size_t cut = text->size() - text->size() / 10;
+    *test = text->substr(cut);
+    text->resize(cut);
+  } else {
+    TROUPE_ASSIGN_OR_RETURN(*test, files::Read(flags.test));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Run(Flags flags) {
+  std::string text, test;
+  TROUPE_RETURN_IF_ERROR(ReadTexts(flags, &text, &test));
   const Vocabulary vocabulary(text, !flags.characters, flags.words);
   const Streams train(vocabulary.NumbersOf(text), flags.batch, flags.time);
   const Streams tests(vocabulary.NumbersOf(test), flags.batch, flags.time);
@@ -176,15 +194,8 @@ absl::Status Run(Flags flags) {
     }
     return absl::OkStatus();
   };
-  return example::Train(flags, root, job, [&](Session& session) -> absl::Status {
-    if (flags.json || flags.write < 1) return absl::OkStatus();
-    // A state of zeros is rare in training: it goes on with some text, the given one or the test.
-    std::vector<int32_t> begin = vocabulary.NumbersOf(flags.start.empty() ? test : flags.start);
-    if (begin.size() > 100) begin.resize(100);
-    TROUPE_ASSIGN_OR_RETURN(const std::vector<int32_t> written, Write(session, m, begin, flags));
-    std::printf("it writes:\n%s%s\n", flags.start.c_str(), vocabulary.TextOf(written).c_str());
-    return absl::OkStatus();
-  });
+  return example::Train(flags, root, job,
+                        [&](Session& session) { return WriteMore(session, m, vocabulary, test, flags); });
 }
 
 }  // namespace

@@ -68,6 +68,71 @@ example::NamedTensors WhatIsSaved(const mnist::Batches& batches, const Progress&
 
 void PrintObject(const Progress& p) { example::PrintObject(p.step, {{"loss", p.loss}, {"accuracy", p.accuracy}}); }
 
+// Goes on from the newest checkpoint, if there is one; whether there is.
+absl::StatusOr<bool> GoOn(const Flags& flags, Session& session, example::RunFolder* folder, mnist::Batches* batches,
+                          Progress* progress) {
+  const auto restore = [&](const CheckpointReader& checkpoint) -> absl::StatusOr<int64_t> {
+    TROUPE_ASSIGN_OR_RETURN(*progress, ReadProgress(checkpoint));
+    TROUPE_RETURN_IF_ERROR(batches->SetPosition(checkpoint));
+    return progress->step;
+  };
+  TROUPE_ASSIGN_OR_RETURN(const bool goes_on, folder->GoOn(session, restore));
+  TROUPE_RETURN_IF_ERROR(folder->Open(progress->step));
+  if (goes_on && !flags.json) {
+    std::printf("going on from step %lld in %s\n", static_cast<long long>(progress->step), flags.model_dir.c_str());
+  }
+  return goes_on;
+}
+
+// Tests the model after progress->step steps, with a piece of the digits at a time.
+absl::Status Evaluate(const Callable& test, const mnist::DataSet& digits, Progress* progress) {
+  constexpr int64_t kPiece = 1000;
+  double right = 0, sum = 0;
+  for (int64_t at = 0; at < digits.size(); at += kPiece) {
+    const int64_t end = std::min(at + kPiece, digits.size());
+    std::vector<Tensor> out;
+    TROUPE_RETURN_IF_ERROR(
+        test.Run({digits.Images(at, end), digits.Labels(at, end), Tensor::Scalar(1.0f), Tensor::Scalar(0.0f)}, &out));
+    right += static_cast<double>(out[0].scalar<float>()) * static_cast<double>(end - at);
+    sum += static_cast<double>(out[1].scalar<float>()) * static_cast<double>(end - at);
+  }
+  progress->accuracy = right / static_cast<double>(digits.size());
+  progress->test_loss = sum / static_cast<double>(digits.size());
+  if (progress->accuracy > progress->best) {
+    progress->best = progress->accuracy;
+    progress->best_step = progress->step;
+  }
+  return absl::OkStatus();
+}
+
+// Step number `step` on a batch: its loss. `left`: the steps that are left, with this one.
+absl::StatusOr<double> RunStep(const Flags& flags, const Callable& train, const std::vector<Tensor>& values,
+                               int64_t step, int64_t left, int64_t batch_nanos, mnist::StepProfile* profile) {
+  std::vector<Tensor> out;
+  const auto ready = Clock::now();
+  const bool in_profile = left <= 2 * flags.profile;  // every other step is timed by node
+  if (in_profile && step % 2 == 0) {
+    RunOptions run;
+    run.collect_stats = true;
+    proto::RunMetadata metadata;
+    TROUPE_RETURN_IF_ERROR(train.Run(run, values, &out, &metadata));
+    profile->Add(metadata);
+  } else {
+    TROUPE_RETURN_IF_ERROR(train.Run(values, &out));
+    if (in_profile) profile->AddStep(batch_nanos, Nanos(Clock::now() - ready));
+  }
+  return static_cast<double>(out[0].scalar<float>());
+}
+
+// Of a run that has ended: `steps` were to be done.
+void PrintEnd(const Flags& flags, const Progress& p, int64_t steps) {
+  if (flags.json) return PrintObject(p);
+  if (p.step < steps) std::printf("\nstopped by signal %d\n", example::ToldToEnd());
+  std::printf("%s: %lld steps, test accuracy %.4f, best %.4f at step %lld, train loss %.4f, test loss %.4f\n",
+              flags.experiment.c_str(), static_cast<long long>(p.step), p.accuracy, p.best,
+              static_cast<long long>(p.best_step), p.loss, p.test_loss);
+}
+
 absl::Status Train(const Flags& flags) {
   TROUPE_ASSIGN_OR_RETURN(const mnist::Digits digits, flags.data_dir.empty() ? mnist::ReadSmallDigits(flags.digits)
                                                                              : mnist::ReadIdx(flags.data_dir));
@@ -91,38 +156,13 @@ absl::Status Train(const Flags& flags) {
   Progress progress;
   bool goes_on = false;
   if (folder) {
-    const auto restore = [&](const CheckpointReader& checkpoint) -> absl::StatusOr<int64_t> {
-      TROUPE_ASSIGN_OR_RETURN(progress, ReadProgress(checkpoint));
-      TROUPE_RETURN_IF_ERROR(batches.SetPosition(checkpoint));
-      return progress.step;
-    };
-    TROUPE_ASSIGN_OR_RETURN(goes_on, folder->GoOn(*session, restore));
-    TROUPE_RETURN_IF_ERROR(folder->Open(progress.step));
-    if (goes_on && !flags.json) {
-      std::printf("going on from step %lld in %s\n", static_cast<long long>(progress.step), flags.model_dir.c_str());
-    }
+    TROUPE_ASSIGN_OR_RETURN(goes_on, GoOn(flags, *session, &*folder, &batches, &progress));
   }
   if (!goes_on) TROUPE_RETURN_IF_ERROR(session->Run({}, {}, {model.init.name()}, nullptr));
 
   const Names feeds = {model.images.name(), model.labels.name(), model.keep.name(), model.learning_rate.name()};
   TROUPE_ASSIGN_OR_RETURN(const Callable train, session->Prepare(feeds, {model.loss.name()}, {model.train.name()}));
   TROUPE_ASSIGN_OR_RETURN(const Callable test, session->Prepare(feeds, {model.accuracy.name(), model.loss.name()}, {}));
-  const auto evaluate = [&](double* accuracy, double* loss) -> absl::Status {
-    constexpr int64_t kPiece = 1000;
-    double right = 0, sum = 0;
-    for (int64_t at = 0; at < digits.test.size(); at += kPiece) {
-      const int64_t end = std::min(at + kPiece, digits.test.size());
-      std::vector<Tensor> out;
-      TROUPE_RETURN_IF_ERROR(test.Run(
-          {digits.test.Images(at, end), digits.test.Labels(at, end), Tensor::Scalar(1.0f), Tensor::Scalar(0.0f)},
-          &out));
-      right += static_cast<double>(out[0].scalar<float>()) * static_cast<double>(end - at);
-      sum += static_cast<double>(out[1].scalar<float>()) * static_cast<double>(end - at);
-    }
-    *accuracy = right / static_cast<double>(digits.test.size());
-    *loss = sum / static_cast<double>(digits.test.size());
-    return absl::OkStatus();
-  };
 
   const int64_t steps = flags.steps > 0 ? flags.steps : model.steps;
   example::ProgressBar bar(progress.step, steps, "images");
@@ -136,30 +176,14 @@ absl::Status Train(const Flags& flags) {
     batches.Next(flags.batch, &images, &labels);
     progress.images += images.dim(0);
     const auto rate = static_cast<float>(model.LearningRate(step));
-    std::vector<Tensor> out;
     const std::vector<Tensor> values = {std::move(images), std::move(labels),
                                         Tensor::Scalar(static_cast<float>(model.train_keep)), Tensor::Scalar(rate)};
-    const auto ready = Clock::now();
-    const bool in_profile = steps - step <= 2 * flags.profile;  // every other step is timed by node
-    if (in_profile && step % 2 == 0) {
-      RunOptions run;
-      run.collect_stats = true;
-      proto::RunMetadata metadata;
-      TROUPE_RETURN_IF_ERROR(train.Run(run, values, &out, &metadata));
-      profile.Add(metadata);
-    } else {
-      TROUPE_RETURN_IF_ERROR(train.Run(values, &out));
-      if (in_profile) profile.AddStep(Nanos(ready - start), Nanos(Clock::now() - ready));
-    }
+    const int64_t batch_nanos = Nanos(Clock::now() - start);
+    TROUPE_ASSIGN_OR_RETURN(progress.loss, RunStep(flags, train, values, step, steps - step, batch_nanos, &profile));
     ++progress.step;
-    progress.loss = static_cast<double>(out[0].scalar<float>());
     const bool evaluate_now = progress.step % flags.eval_every == 0 || progress.step == steps;
     if (evaluate_now) {
-      TROUPE_RETURN_IF_ERROR(evaluate(&progress.accuracy, &progress.test_loss));
-      if (progress.accuracy > progress.best) {
-        progress.best = progress.accuracy;
-        progress.best_step = progress.step;
-      }
+      TROUPE_RETURN_IF_ERROR(Evaluate(test, digits.test, &progress));
       if (flags.json) PrintObject(progress);
       if (folder) {
         TROUPE_RETURN_IF_ERROR(folder->Report(
@@ -180,14 +204,7 @@ absl::Status Train(const Flags& flags) {
     TROUPE_RETURN_IF_ERROR(folder->Save(*session, progress.step, WhatIsSaved(batches, progress)));
     TROUPE_RETURN_IF_ERROR(folder->Close(progress.step));
   }
-  if (flags.json) {
-    PrintObject(progress);
-  } else {
-    if (progress.step < steps) std::printf("\nstopped by signal %d\n", example::ToldToEnd());
-    std::printf("%s: %lld steps, test accuracy %.4f, best %.4f at step %lld, train loss %.4f, test loss %.4f\n",
-                flags.experiment.c_str(), static_cast<long long>(progress.step), progress.accuracy, progress.best,
-                static_cast<long long>(progress.best_step), progress.loss, progress.test_loss);
-  }
+  PrintEnd(flags, progress, steps);
   if (progress.step < steps) return session->Close();
   if (flags.profile > 0) profile.Print();
   if (progress.best < flags.target)

@@ -85,6 +85,46 @@ void AddTls(CLI::App* c, TlsFlags* tls) {
 }
 
 template <class Command>
+void AddRun(const Command& command, RunFlags* run) {
+  CLI::App* r = command("run", kRunAbout, [run] { return RunCommand(*run); });
+  r->add_option("GRAPH", run->graph, "A GraphDef file, binary (.pb) or text (.pbtxt), or the folder of a SavedModel")
+      ->required();
+  r->add_option("--signature", run->signature,
+                "Of a SavedModel: the signature whose keys --feed and --fetch name (serving_default, or the only one)");
+  r->add_option("--tags", run->tags, "Of a SavedModel: the tags of the graph, with commas (serve)")->delimiter(',');
+  r->add_option("--feed", run->feeds, "NAME[:PORT]=VALUE or NAME[:PORT]=@FILE.npy; may be given again")
+      ->allow_extra_args(false);
+  r->add_option("--fetch", run->fetches, "NAME[:PORT] of a tensor to fetch; may be given again")
+      ->allow_extra_args(false);
+  r->add_option("--target", run->targets, "NAME of a node to run; may be given again")->allow_extra_args(false);
+  r->add_option("--init", run->inits,
+                "NAME of a node to run once, in a step before; given again, in further steps, in order")
+      ->allow_extra_args(false);
+  r->add_option(
+      "--out", run->out,
+      "Write the fetched tensors to DIR/0.npy, DIR/1.npy, ... in the order of the fetches (bfloat16 as float32)");
+  r->add_option("--repeat", run->repeat, "Run so many times more, after a warm-up, and tell the time of one run")
+      ->check(Quiet(CLI::Range(1, 1000000000)));
+  r->add_option(
+      "--server", run->server,
+      "Run it in a server of a cluster, troupe://HOST:PORT (or the first that answers of HOST:PORT,HOST:PORT)");
+  AddTls(r, &run->tls);
+  r->add_option("--threads", run->threads, "Busy threads in all; 0 = one per hardware thread")
+      ->check(Quiet(CLI::Range(0, 1024)));
+  r->add_option("--timeout", run->timeout_ms, "Deadline of each step in milliseconds; 0 = none")
+      ->check(Quiet(CLI::Range(int64_t{0}, int64_t{1} << 40)));
+  r->add_option("--memory_limit", run->memory_limit, "Most bytes that tensors may take; 0 = no limit")
+      ->check(Quiet(CLI::Range(int64_t{0}, std::numeric_limits<int64_t>::max())));
+  r->add_option("--trace", run->trace, "Write what ran when to FILE, for chrome://tracing and troupe trace");
+  r->add_flag("--check_numerics", run->check_numerics,
+              "Fail at the first NaN or infinity that a node computes or that a variable is to be given");
+  r->add_option("--numerics_folder", run->numerics_folder,
+                "Write the inputs of the node that --check_numerics finds into a new folder below this one");
+  r->add_flag("--json", run->json, "Print one JSON object: `fetches`, with every element, and `timing` with --repeat");
+  r->add_flag("--full", run->full, "Print every element of tensors with more than 1000, too");
+}
+
+template <class Command>
 void AddTune(const Command& command, TuneFlags* tune) {
   CLI::App* t = command("tune", kTuneAbout, [tune] { return TuneCommand(*tune); });
   t->add_option("GRAPH", tune->run.graph, "As of `troupe run`: a GraphDef file, or the folder of a SavedModel")
@@ -110,6 +150,56 @@ void AddTune(const Command& command, TuneFlags* tune) {
   t->add_option("--most_runs", tune->most_runs, "Stop after so many runs in any case (1000)")
       ->check(Quiet(CLI::Range(1, 1000000)));
   t->add_flag("--json", tune->json, "Print a JSON object");
+}
+
+template <class Command>
+void AddOps(const Command& command, OpsFlags* ops) {
+  CLI::App* o = command("ops", "Lists the ops there are: signature, attrs, types of the CPU kernels, documentation.",
+                        [ops] { return OpsCommand(*ops); });
+  o->add_option("NAME", ops->names, "Ops to show (all without one)");
+  o->add_flag("--names", ops->names_only, "Only the names");
+}
+
+template <class Command>
+void AddGraph(const Command& command, GraphFlags* graph) {
+  CLI::App* g = command("graph", "Shows a graph, one line a node, as it is or after passes.",
+                        [graph] { return GraphCommand(*graph); });
+  g->add_option("GRAPH", graph->graph, "A GraphDef file, binary (.pb) or text (.pbtxt)")->required();
+  g->add_option("--after", graph->passes,
+                "Show the graph after this pass: prune, cse, fold; may be given again, in order")
+      ->check(CLI::IsMember({"prune", "cse", "fold"}))
+      ->allow_extra_args(false);
+  g->add_option("--feed", graph->feeds, "For prune: NAME[:PORT] of a tensor that will be fed")->allow_extra_args(false);
+  g->add_option("--fetch", graph->fetches, "For prune: NAME[:PORT] of a tensor to fetch")->allow_extra_args(false);
+  g->add_option("--target", graph->targets, "For prune: NAME of a node to run")->allow_extra_args(false);
+  g->add_flag("--dot", graph->dot, "As a graph for Graphviz");
+}
+
+template <class Command>
+void AddCheckpoint(const Command& command, CheckpointFlags* checkpoint) {
+  CLI::App* c = command(
+      "checkpoint", "Lists checkpoints of a folder or tensors of a checkpoint; prints, renames or compares tensors.",
+      [checkpoint] { return CheckpointCommand(*checkpoint); });
+  c->add_option("CHECKPOINT", checkpoint->checkpoint,
+                "A checkpoint by its prefix or one of its files, or a folder: with other options its newest one")
+      ->required();
+  c->add_option("--print", checkpoint->names, "Print the values of this tensor; may be given again")
+      ->allow_extra_args(false);
+  c->add_flag("--full", checkpoint->full, "Print every element of tensors with more than 1000, too");
+  c->add_option("--against", checkpoint->against, "Compare with this one; ends with 1 when they differ");
+  c->add_option("--rename", checkpoint->renames, "OLD=NEW: in the copy that --out names; may be given again")
+      ->allow_extra_args(false);
+  c->add_option("--out", checkpoint->out, "Write a copy with this prefix");
+}
+
+template <class Command>
+void AddTrace(const Command& command, TraceFlags* trace) {
+  CLI::App* t = command("trace", kTraceAbout, [trace] { return TraceCommand(*trace); });
+  t->add_option("FILE", trace->files, "A trace; several of one run are put together")->required();
+  t->add_option("--step", trace->step, "The number of a step: say nothing of others")
+      ->check(Quiet(CLI::Range(int64_t{1}, int64_t{1} << 53)));
+  t->add_option("--out", trace->out, "Write all files as one, in one clock, for chrome://tracing");
+  t->add_flag("--json", trace->json, "Print a JSON object");
 }
 
 template <class Command>
@@ -251,88 +341,17 @@ int Run(int argc, char** argv) {
   };
 
   RunFlags run;
-  CLI::App* r = command("run", kRunAbout, [&] { return RunCommand(run); });
-  r->add_option("GRAPH", run.graph, "A GraphDef file, binary (.pb) or text (.pbtxt), or the folder of a SavedModel")
-      ->required();
-  r->add_option("--signature", run.signature,
-                "Of a SavedModel: the signature whose keys --feed and --fetch name (serving_default, or the only one)");
-  r->add_option("--tags", run.tags, "Of a SavedModel: the tags of the graph, with commas (serve)")->delimiter(',');
-  r->add_option("--feed", run.feeds, "NAME[:PORT]=VALUE or NAME[:PORT]=@FILE.npy; may be given again")
-      ->allow_extra_args(false);
-  r->add_option("--fetch", run.fetches, "NAME[:PORT] of a tensor to fetch; may be given again")
-      ->allow_extra_args(false);
-  r->add_option("--target", run.targets, "NAME of a node to run; may be given again")->allow_extra_args(false);
-  r->add_option("--init", run.inits,
-                "NAME of a node to run once, in a step before; given again, in further steps, in order")
-      ->allow_extra_args(false);
-  r->add_option(
-      "--out", run.out,
-      "Write the fetched tensors to DIR/0.npy, DIR/1.npy, ... in the order of the fetches (bfloat16 as float32)");
-  r->add_option("--repeat", run.repeat, "Run so many times more, after a warm-up, and tell the time of one run")
-      ->check(Quiet(CLI::Range(1, 1000000000)));
-  r->add_option(
-      "--server", run.server,
-      "Run it in a server of a cluster, troupe://HOST:PORT (or the first that answers of HOST:PORT,HOST:PORT)");
-  AddTls(r, &run.tls);
-  r->add_option("--threads", run.threads, "Busy threads in all; 0 = one per hardware thread")
-      ->check(Quiet(CLI::Range(0, 1024)));
-  r->add_option("--timeout", run.timeout_ms, "Deadline of each step in milliseconds; 0 = none")
-      ->check(Quiet(CLI::Range(int64_t{0}, int64_t{1} << 40)));
-  r->add_option("--memory_limit", run.memory_limit, "Most bytes that tensors may take; 0 = no limit")
-      ->check(Quiet(CLI::Range(int64_t{0}, std::numeric_limits<int64_t>::max())));
-  r->add_option("--trace", run.trace, "Write what ran when to FILE, for chrome://tracing and troupe trace");
-  r->add_flag("--check_numerics", run.check_numerics,
-              "Fail at the first NaN or infinity that a node computes or that a variable is to be given");
-  r->add_option("--numerics_folder", run.numerics_folder,
-                "Write the inputs of the node that --check_numerics finds into a new folder below this one");
-  r->add_flag("--json", run.json, "Print one JSON object: `fetches`, with every element, and `timing` with --repeat");
-  r->add_flag("--full", run.full, "Print every element of tensors with more than 1000, too");
-
+  AddRun(command, &run);
   TuneFlags tune;
   AddTune(command, &tune);
-
   OpsFlags ops;
-  CLI::App* o = command("ops", "Lists the ops there are: signature, attrs, types of the CPU kernels, documentation.",
-                        [&] { return OpsCommand(ops); });
-  o->add_option("NAME", ops.names, "Ops to show (all without one)");
-  o->add_flag("--names", ops.names_only, "Only the names");
-
+  AddOps(command, &ops);
   GraphFlags graph;
-  CLI::App* g = command("graph", "Shows a graph, one line a node, as it is or after passes.",
-                        [&] { return GraphCommand(graph); });
-  g->add_option("GRAPH", graph.graph, "A GraphDef file, binary (.pb) or text (.pbtxt)")->required();
-  g->add_option("--after", graph.passes,
-                "Show the graph after this pass: prune, cse, fold; may be given again, in order")
-      ->check(CLI::IsMember({"prune", "cse", "fold"}))
-      ->allow_extra_args(false);
-  g->add_option("--feed", graph.feeds, "For prune: NAME[:PORT] of a tensor that will be fed")->allow_extra_args(false);
-  g->add_option("--fetch", graph.fetches, "For prune: NAME[:PORT] of a tensor to fetch")->allow_extra_args(false);
-  g->add_option("--target", graph.targets, "For prune: NAME of a node to run")->allow_extra_args(false);
-  g->add_flag("--dot", graph.dot, "As a graph for Graphviz");
-
+  AddGraph(command, &graph);
   CheckpointFlags checkpoint;
-  CLI::App* c = command(
-      "checkpoint", "Lists checkpoints of a folder or tensors of a checkpoint; prints, renames or compares tensors.",
-      [&] { return CheckpointCommand(checkpoint); });
-  c->add_option("CHECKPOINT", checkpoint.checkpoint,
-                "A checkpoint by its prefix or one of its files, or a folder: with other options its newest one")
-      ->required();
-  c->add_option("--print", checkpoint.names, "Print the values of this tensor; may be given again")
-      ->allow_extra_args(false);
-  c->add_flag("--full", checkpoint.full, "Print every element of tensors with more than 1000, too");
-  c->add_option("--against", checkpoint.against, "Compare with this one; ends with 1 when they differ");
-  c->add_option("--rename", checkpoint.renames, "OLD=NEW: in the copy that --out names; may be given again")
-      ->allow_extra_args(false);
-  c->add_option("--out", checkpoint.out, "Write a copy with this prefix");
-
+  AddCheckpoint(command, &checkpoint);
   TraceFlags trace;
-  CLI::App* t = command("trace", kTraceAbout, [&] { return TraceCommand(trace); });
-  t->add_option("FILE", trace.files, "A trace; several of one run are put together")->required();
-  t->add_option("--step", trace.step, "The number of a step: say nothing of others")
-      ->check(Quiet(CLI::Range(int64_t{1}, int64_t{1} << 53)));
-  t->add_option("--out", trace.out, "Write all files as one, in one clock, for chrome://tracing");
-  t->add_flag("--json", trace.json, "Print a JSON object");
-
+  AddTrace(command, &trace);
   ServeFlags serve;
   StatusFlags status_flags;
   AddServers(command, &serve, &status_flags);

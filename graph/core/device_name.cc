@@ -209,6 +209,4 @@ absl::Status MergeDevNames(DeviceName* target, const DeviceName& other, bool all
   return absl::OkStatus();
 }
 
-bool IsSpecification(const DeviceName& less, const DeviceName& more) { return less.Matches(more); }
-
 }  // namespace troupe

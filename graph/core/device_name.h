@@ -63,9 +63,6 @@ struct DeviceName {
 // drops type and id, and one of ids drops the id. `target` is unchanged after an error.
 absl::Status MergeDevNames(DeviceName* target, const DeviceName& other, bool allow_soft = false);
 
-// True when `less` asks for nothing that `more` does not ask for too.
-bool IsSpecification(const DeviceName& less, const DeviceName& more);
-
 }  // namespace troupe
 
 #endif  // TROUPE_GRAPH_CORE_DEVICE_NAME_H_

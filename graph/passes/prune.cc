@@ -315,7 +315,6 @@ class Pruner {
       retval->set_location(f.node->location());
       TROUPE_RETURN_IF_ERROR(result_.graph->AddEdge(value, retval, 0).status());
       result_.retvals.push_back(retval);
-      result_.fetch_types.push_back(type);
     }
     return absl::OkStatus();
   }

@@ -48,7 +48,6 @@ struct PrunedGraph {
   // tells of any other tensor from the nodes of the graph.
   std::vector<DType> feed_types;
   std::vector<PartialTensorShape> feed_shapes;
-  std::vector<DType> fetch_types;
 };
 
 // Feeds and fetches are tensor names ("x", "x:1"), targets node names. A name may be fetched twice,

@@ -142,7 +142,6 @@ class Reducer {
   // One bucket.
   void Known(const std::vector<size_t>& of, int64_t elements) {
     std::vector<Output> vectors;
-    const Input axis(0);
     for (size_t r = 0; r < team_.size(); ++r) {
       const Scope& here = team_.on(r);
       std::vector<Output> flat;
@@ -150,8 +149,7 @@ class Reducer {
         const Output& v = values_[r][i];
         flat.push_back(s_.ShapeOf(v).rank() == 1 ? v : train::Build(here, "Reshape", {v, Const(here, {-1})}));
       }
-      vectors.push_back(flat.size() == 1 ? flat[0]
-                                         : EmitLists(here, "ConcatV2", {InputList(flat), InputList({axis})}).output(0));
+      vectors.push_back(JoinRows(here, flat));
     }
     const std::vector<Output> sums = Sum(vectors, elements);
     for (size_t r = 0; r < team_.size() && s_.ok(); ++r) TakeApart(r, of, sums[r]);

@@ -25,6 +25,16 @@ inline Input As(const ScopeAt& at, const Input& x, DType dtype) {
   return x.literal() != nullptr ? x : Input(CastTo(at, x.out(), dtype));
 }
 
+// The sum of tensors of one shape, by AddN, which refuses to broadcast; one alone is itself.
+inline Output SumOf(const ScopeAt& at, const std::vector<Output>& parts) {
+  return parts.size() == 1 ? parts[0] : EmitLists(at, "AddN", {InputList(parts)}).output(0);
+}
+// Behind each other along dimension 0; one alone is itself.
+inline Output JoinRows(const ScopeAt& at, const std::vector<Output>& parts) {
+  const Input axis(0);
+  return parts.size() == 1 ? parts[0] : EmitLists(at, "ConcatV2", {InputList(parts), InputList({axis})}).output(0);
+}
+
 }  // namespace troupe::train
 
 #endif  // TROUPE_GRAPH_TRAIN_BUILD_H_

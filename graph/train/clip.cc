@@ -64,7 +64,7 @@ Output GlobalNorm(const ScopeAt& at, const std::vector<Output>& list) {
     return {};
   }
   for (Output& h : halves) h = CastTo(s, h, BaseType(halves[0].dtype()));
-  const Output half = halves.size() == 1 ? halves[0] : EmitLists(s, "AddN", {InputList(halves)}).output(0);
+  const Output half = SumOf(s, halves);
   return Build(s, "Sqrt", {Build(s, "Mul", {half, 2.0})});
 }
 

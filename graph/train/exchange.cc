@@ -36,16 +36,9 @@ std::vector<Output> Exchange::Cut(size_t replica, const Output& vector, int64_t 
   return out;
 }
 
-Output Exchange::Join(size_t replica, const std::vector<Output>& pieces) const {
-  if (pieces.size() == 1) return pieces[0];
-  const Input axis(0);
-  return EmitLists(on(replica), "ConcatV2", {InputList(pieces), InputList({axis})}).output(0);
-}
+Output Exchange::Join(size_t replica, const std::vector<Output>& pieces) const { return JoinRows(on(replica), pieces); }
 
-// AddN, which refuses to broadcast.
-Output Exchange::Add(size_t replica, const Output& a, const Output& b) const {
-  return EmitLists(on(replica), "AddN", {InputList(std::vector<Output>{a, b})}).output(0);
-}
+Output Exchange::Add(size_t replica, const Output& a, const Output& b) const { return SumOf(on(replica), {a, b}); }
 
 Output Exchange::Mean(size_t replica, const Output& sum, bool mean) const {
   if (!mean || !sum.valid()) return sum;

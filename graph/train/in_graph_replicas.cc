@@ -107,7 +107,7 @@ bool InGraphReplicas::BuildTowers(const Scope& s, const ScopeAt& at, const Tower
 void InGraphReplicas::MeanLoss(const Scope& s) {
   std::vector<Output> losses;
   for (size_t r = 0; r < losses_.size(); ++r) losses.push_back(CastTo(on_[r], losses_[r], DType::kFloat));
-  const Output sum = losses.size() == 1 ? losses[0] : EmitLists(s, "AddN", {InputList(losses)}).output(0);
+  const Output sum = SumOf(s, losses);
   loss_ = train::Build(s.WithOpName("loss"), "Div", {sum, Const(s, replicas(), DType::kFloat)});
 }
 
@@ -185,8 +185,7 @@ std::vector<GradAndVar> InGraphReplicas::SharedMeans(const Scope& s) const {
       break;
     }
     if (!first.valid()) continue;
-    std::vector<Output> dense;
-    std::vector<Input> indices, values;
+    std::vector<Output> dense, indices, values;
     const bool sliced =
         std::all_of(grads.begin(), grads.end(), [i](const auto& g) { return IsSlices(g[i].grad.out()); });
     Output shape;
@@ -194,23 +193,17 @@ std::vector<GradAndVar> InGraphReplicas::SharedMeans(const Scope& s) const {
       if (!sliced) {
         dense.push_back(CastTo(on_[r], grads[r][i].grad, dtype));
       } else if (const std::optional<IndexedSlices> slices = SlicesOf(on_[r], grads[r][i].grad)) {
-        indices.emplace_back(slices->indices);
-        values.emplace_back(CastTo(on_[r], slices->values, dtype));
+        indices.push_back(slices->indices);
+        values.push_back(CastTo(on_[r], slices->values, dtype));
         if (r == 0) shape = slices->dense_shape;
       }
     }
     if (!s.ok()) break;
-    const Input axis(0);
-    const auto joined = [&](const std::vector<Input>& parts) {
-      return parts.size() == 1 ? parts[0].out()
-                               : EmitLists(here, "ConcatV2", {InputList(parts), InputList({axis})}).output(0);
-    };
     if (sliced) {
-      means.back().grad =
-          FromSlices(here, {train::Build(here, "Div", {joined(values), count}), joined(indices), shape});
+      const Output mean = train::Build(here, "Div", {JoinRows(here, values), count});
+      means.back().grad = FromSlices(here, {mean, JoinRows(here, indices), shape});
     } else {
-      const Output sum = dense.size() == 1 ? dense[0] : EmitLists(here, "AddN", {InputList(dense)}).output(0);
-      means.back().grad = train::Build(here, "Div", {sum, count});
+      means.back().grad = train::Build(here, "Div", {SumOf(here, dense), count});
     }
   }
   return means;

@@ -10,10 +10,6 @@ bool HasTarget(const ScopeAt& at, const Regularizer& r) {
   return r != nullptr;
 }
 
-Output SumOf(const Scope& s, const std::vector<Output>& parts) {
-  return parts.size() == 1 ? parts[0] : EmitLists(s, "AddN", {InputList(parts)}).output(0);
-}
-
 }  // namespace
 
 Regularizer L1Regularizer(double scale) {

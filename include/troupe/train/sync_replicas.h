@@ -51,7 +51,6 @@
 #include <vector>
 
 #include "troupe/export.h"
-#include "troupe/queues.h"
 #include "troupe/train/optimizer.h"
 #include "troupe/train/server_state.h"
 
@@ -96,7 +95,8 @@ class SyncReplicas {
   // A token: [life, step, part, number], int64; of life 0, that of nobody, it is a call to all. The
   // part is the worker, and the number the step, unless it is elastic.
   static constexpr int64_t kTokenWords = 4;
-  // Steps of such a token; kLook, which a worker hands itself, only wakes it.
+  // Steps of such a token: of kTheEnd, the part is the last step of the training that has ended;
+  // kLook only wakes who waits.
   static constexpr int64_t kSayHello = -1, kTheEnd = -2, kLook = -3;
 
   // Of this worker: its notice is fed; run to say it with a loss of 0; the next token.
@@ -126,39 +126,14 @@ class SyncReplicas {
   const Operation& make_places() const { return make_places_; }
 
  private:
-  // The places of one variable, by worker; elastic: what they hold, by part.
-  struct Places {
-    Variable variable;
-    std::vector<Variable> dense;            // or:
-    std::vector<Variable> indices, values;  // of slices
-    std::vector<std::string> names;         // elastic
-    std::vector<DType> types;               // of what each holds: a gradient, or indices and values
-    std::vector<PartialTensorShape> shapes;
-  };
-  // The gradients of a variable, by worker or part.
-  struct Gradients {
-    std::vector<Output> dense, indices, values;
-  };
-  void Build(const ScopeAt& at, Optimizer& optimizer, const std::vector<GradAndVar>& used);
-  void MakeQueues(const Scope& top);
-  Places MakePlaces(const Scope& top, const GradAndVar& grad) const;
-  Operation Put(const Scope& s, const GradAndVar& grad, const Places& places) const;
-  std::vector<Operation> PutParts(const Scope& s, const GradAndVar& grad, const Places& places) const;
-  Gradients Read(const Scope& here, const Places& places) const;
-  Output MeanOf(const Scope& s, const Places& places) const;
-  Output SumOfDense(const Scope& here, const std::vector<Output>& dense) const;
-  Output SumOfSlices(const Scope& here, const Gradients& gradients, const Variable& variable) const;
-  void BuildWorker(const Scope& s, const std::vector<GradAndVar>& grads, const std::vector<Places>& places);
-  void BuildChief(const Scope& s, Optimizer& optimizer, const std::vector<Places>& places);
+  class TROUPE_HIDDEN Builder;
 
   SyncReplicasOptions options_;
   Variable global_step_;
   Output loss_;
   ServerState state_;
-  Queue notices_;
-  std::vector<Queue> tokens_;
-  Output notice_, token_, heard_, heard_loss_, taken_, numbers_, number_;
-  std::vector<Output> hands_, number_of_;
+  Output notice_, token_, heard_, heard_loss_, taken_, numbers_;
+  std::vector<Output> hands_;
   std::vector<Operation> sends_;
   Operation say_, hand_out_, update_, update_and_hand_out_, make_places_;
 };

@@ -143,10 +143,14 @@ bool RemoteTasks::Lives(uint64_t incarnation) const {
 void TaskCame(Runtime& runtime, RemoteTask task) { runtime.impl()->remote->Came(std::move(task)); }
 
 void TaskWent(Runtime& runtime, const std::string& task, uint64_t incarnation, const absl::Status& why) {
-  runtime.impl()->remote->TaskGoes(task, incarnation, why);
+  // Its steps did not ask for that: to them it is lost, as if it had died.
+  const bool in_order = absl::IsCancelled(why);
+  runtime.impl()->remote->TaskGoes(task, incarnation, in_order ? Unavailable(why.message()) : why);
 }
 
-void LeaveCluster(Runtime& runtime) { runtime.impl()->remote->Leave(Cancelled("this process has left its cluster")); }
+void LeaveCluster(Runtime& runtime) {
+  runtime.impl()->remote->Leave(Unavailable("a task of the step has left its cluster"));
+}
 
 caf::actor WorkerOf(const Runtime& runtime, const std::string& task) {
   for (const Runtime::Impl::Task& own : runtime.impl()->tasks) {

@@ -68,7 +68,8 @@ absl::StatusOr<std::shared_ptr<Runtime>> StartRuntimeIn(caf::actor_system& syste
                                                         const ClusterOptions& cluster);
 
 void TaskCame(Runtime& runtime, RemoteTask task);
-// `why`: what the steps that had a part there are told, and who asks for the task from now on.
+// `why`: what the steps that had a part there are told, and who asks for the task from now on;
+// CANCELLED, it has stopped by itself, is UNAVAILABLE to them.
 void TaskWent(Runtime& runtime, const std::string& task, uint64_t incarnation, const absl::Status& why);
 // Ends all that other processes have here, and forgets them. TaskCame does nothing afterwards.
 void LeaveCluster(Runtime& runtime);
@@ -100,7 +101,6 @@ class RemoteTasks : public std::enable_shared_from_this<RemoteTasks> {
   // tells of it, without a lock.
   RemoteTasks(const std::vector<std::string>& names, std::shared_ptr<Directory> directory, Went went,
               std::function<void(const RemoteTask&)> came = nullptr);
-  bool Knows(const std::string& name) const { return tasks_.contains(name); }
   const std::vector<std::string>& names() const { return names_; }
   void Came(RemoteTask task);
   void TaskGoes(const std::string& name, uint64_t incarnation, const absl::Status& why);
@@ -115,6 +115,11 @@ class RemoteTasks : public std::enable_shared_from_this<RemoteTasks> {
   void WhenThere(const std::string& name, uint64_t incarnation, std::function<void(const caf::actor&)> send);
   // Whether this incarnation of any task's process is there.
   bool Lives(uint64_t incarnation) const;
+  // This process has left, and does not come back.
+  bool left() const {
+    std::lock_guard<std::mutex> lock(mu_);
+    return left_;
+  }
 
  private:
   struct Entry {

@@ -11,6 +11,7 @@
 
 #include "actors/runtime/runtime_impl.h"
 #include "actors/threads/aside.h"
+#include "actors/train/replica_loop.h"
 #include "actors/watch/call_wait.h"
 #include "troupe/files.h"
 #include "troupe/proto/config.pb.h"
@@ -225,7 +226,9 @@ absl::Status CheckpointSaverHook::End(Session& session) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point until = Clock::now() + std::chrono::seconds(5);
   const Directory& directory = *session.runtime()->impl()->directory;
-  const auto cut_off = [](const absl::Status& s) { return absl::IsAborted(s) || absl::IsUnavailable(s); };
+  const auto cut_off = [&](const absl::Status& s) {
+    return (absl::IsAborted(s) || absl::IsUnavailable(s)) && !HasLeftCluster(*session.runtime());
+  };
   saver_->WaitForSaves();
   absl::Status last = saves_->Take();
   if (!last.ok() && !cut_off(last)) return last;

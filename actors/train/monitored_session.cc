@@ -9,6 +9,7 @@
 
 #include "actors/watch/call_wait.h"
 #include "actors/runtime/runtime_impl.h"
+#include "actors/train/replica_loop.h"
 #include "actors/train/ready_board.h"
 #include "graph/core/guarded.h"
 #include "troupe/files.h"
@@ -245,6 +246,10 @@ struct MonitoredSession::Impl {
       return StopsOrThrows("Companions::should_stop", [&] { return c->should_stop(); });
     });
   }
+  // A new session may do better; not where this process's own server was stopped.
+  bool Recovers(const absl::Status& s) const {
+    return IsRecoverable(s) && (session == nullptr || !HasLeftCluster(*session->runtime()));
+  }
   absl::Status MakeOnce() {
     TROUPE_ASSIGN_OR_RETURN(session,
                             Guarded("SessionCreator::CreateSession", [&] { return creator->CreateSession(); }));
@@ -279,7 +284,7 @@ struct MonitoredSession::Impl {
         TROUPE_RETURN_IF_ERROR(ended);
       }
       const absl::Status s = MakeOnce();
-      if (s.ok() || !IsRecoverable(s) || --*left < 0) {
+      if (s.ok() || !Recovers(s) || --*left < 0) {
         if (!s.ok()) Drop().IgnoreError();
         return s;
       }
@@ -376,7 +381,7 @@ absl::Status MonitoredSession::Run(const FeedList& feeds, const NameList& fetche
       const absl::Status first = m.StopCompanions();
       if (!first.ok()) s = first;
     }
-    if (IsRecoverable(s) && --left >= 0) {
+    if (m.Recovers(s) && --left >= 0) {
       s = m.Make(&left);
       if (s.ok()) continue;
     }
@@ -398,7 +403,7 @@ bool MonitoredSession::ShouldStop() {
   m.beside.Update(m.StopCompanions());
   m.stop = true;
   int left = m.options.max_recoveries;
-  if (!IsRecoverable(m.beside) || --left < 0) return true;
+  if (!m.Recovers(m.beside) || --left < 0) return true;
   m.beside = m.Make(&left);
   m.stop = !m.beside.ok();
   return m.stop;

@@ -110,6 +110,11 @@ class PartRounds : public Rounds {
     }
     return StrCat("of these parts: ", StrJoin(missing, ", "));
   }
+  // Also for parts that nobody has: it might have come for one.
+  bool misses(int worker) const override {
+    return std::any_of(parts_.begin(), parts_.end(),
+                       [&](const Part& p) { return !p.done && (p.worker == worker || p.worker < 0); });
+  }
   int workers() const override {
     return static_cast<int>(std::count_if(workers_.begin(), workers_.end(), [](const Worker& w) { return w.member; }));
   }

@@ -4,7 +4,7 @@
 //   Loop loop(...);
 //   while (!done) {
 //     absl::Status s = OneTry(loop);   // from a new session to the end, or to an error
-//     if (!s.ok()) TROUPE_RETURN_IF_ERROR(loop.WaitAfter(s));
+//     if (!s.ok()) TROUPE_RETURN_IF_ERROR(loop.WaitAfter(s, step));
 //   }
 //
 // Thread rule: a Loop is for one thread; Teller and Stop are thread safe.
@@ -40,6 +40,10 @@ class Teller {
   std::mutex mu_;
 };
 
+// Whether the process of the runtime has left its cluster: its server was stopped, and does not come
+// back.
+bool HasLeftCluster(const Runtime& runtime);
+
 // Ends what the loops of one process wait for.
 class Stop {
  public:
@@ -49,11 +53,19 @@ class Stop {
   }
   bool set() const { return set_; }
   const CancellationToken* token() const { return &token_; }
+  // The chief has made all steps: nobody else is the reason why training fails from now on.
+  void AllStepsMade() { all_made_ = true; }
+  bool all_steps_made() const { return all_made_; }
 
  private:
-  std::atomic<bool> set_{false};
+  std::atomic<bool> set_{false}, all_made_{false};
   CancellationToken token_;
 };
+
+// Whether an error says that a process is lost, which may be started again.
+inline bool SaysLost(const absl::Status& s) {
+  return absl::IsUnavailable(s) || absl::IsAborted(s) || absl::IsFailedPrecondition(s);
+}
 
 class Loop {
  public:
@@ -78,6 +90,8 @@ class Loop {
     told_ = false;
     done_since_back_ = true;
   }
+  // From `start` on something was done that takes as long as it likes: that time does not count.
+  void NotCounted(std::chrono::steady_clock::time_point start) { went_on_ += Clock::now() - start; }
   // What was lost is back, and nothing is done yet. It has all the time again, but not if nothing
   // has been done since it was back before: then what fails is what failed before.
   void Back() {
@@ -111,12 +125,12 @@ class Loop {
   }
   // Nothing has gone on for so long that it is given up.
   bool given_up() const { return Clock::now() - went_on_ >= options.give_up; }
-  // The error of what is to be tried again; or that error, when it says nothing of a lost process,
-  // or it has been so for too long.
-  absl::Status WaitAfter(const absl::Status& s, int64_t step, bool tell = true) {
-    if (stop->set() || users_error_) return s;
-    const bool lost = absl::IsUnavailable(s) || absl::IsAborted(s) || absl::IsFailedPrecondition(s);
-    if (!lost || given_up()) return s;
+  // OK after a pause: it is to be tried again. Or the error, when it says nothing of a lost
+  // process, or this process itself was stopped, or it has been so for too long, unless somebody
+  // else gives up.
+  absl::Status WaitAfter(const absl::Status& s, int64_t step, bool tell = true, bool gives_up = true) {
+    if (stop->set() || users_error_ || left()) return s;
+    if (!SaysLost(s) || (gives_up && given_up())) return s;
     if (tell && !told_) {
       told_ = true;
       ++recoveries;
@@ -134,6 +148,7 @@ class Loop {
 
  private:
   using Clock = std::chrono::steady_clock;
+  bool left() const { return options.session.runtime != nullptr && HasLeftCluster(*options.session.runtime); }
   static constexpr std::chrono::milliseconds kFirstPause{5}, kLastPause{200};
   const Graph* const graph_;
   std::unique_ptr<Session> session_;

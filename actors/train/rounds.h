@@ -47,6 +47,8 @@ class Rounds {
   virtual void AddFeeds(const SyncReplicas& sync, Feeds* feeds) const = 0;
   // Whose gradients are not there, for an error: "from these workers: 1, 2".
   virtual std::string missing() const = 0;
+  // Whether it is one of these.
+  virtual bool misses(int worker) const = 0;
   // How many workers are to hear of the end, the chief's own too.
   virtual int workers() const = 0;
   // It may have something to say: it has come, as far as this chief knows, or is to come.

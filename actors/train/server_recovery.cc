@@ -11,11 +11,11 @@ namespace {
 int64_t NumberIn(const Tensor& t) { return t.dtype() == DType::kInt64 ? t.scalar<int64_t>() : t.scalar<int32_t>(); }
 
 // Which servers have a mark.
-absl::StatusOr<std::vector<bool>> Marked(Session& session, const ServerState& state) {
+absl::StatusOr<std::vector<bool>> Marked(Session& session, const ServerState& state, const RunOptions& run = {}) {
   Names names;
   for (const ServerState::Server& s : state.servers()) names.push_back(s.has_mark.name());
   std::vector<Tensor> out;
-  TROUPE_RETURN_IF_ERROR(session.Run({}, names, {}, &out));
+  TROUPE_RETURN_IF_ERROR(session.Run(run, {}, names, {}, &out, nullptr));
   std::vector<bool> marked;
   for (const Tensor& t : out) marked.push_back(t.scalar<bool>());
   return marked;
@@ -47,18 +47,19 @@ absl::Status RunAll(Session& session, const std::vector<Operation>& ops) {
 
 }  // namespace
 
-absl::StatusOr<std::optional<int64_t>> StepOfServers(Session& session, const ServerState& state) {
-  TROUPE_ASSIGN_OR_RETURN(const std::vector<bool> marked, Marked(session, state));
+absl::StatusOr<std::optional<int64_t>> StepOfServers(Session& session, const ServerState& state,
+                                                     const RunOptions& run) {
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<bool> marked, Marked(session, state, run));
   if (std::find(marked.begin(), marked.end(), false) != marked.end()) return std::nullopt;
   Names names;
   for (const ServerState::Server& s : state.servers()) names.push_back(s.mark.name());
   std::vector<Tensor> out;
-  TROUPE_RETURN_IF_ERROR(session.Run({}, names, {}, &out));
+  TROUPE_RETURN_IF_ERROR(session.Run(run, {}, names, {}, &out, nullptr));
   const bool whole = std::all_of(out.begin(), out.end(), [](const Tensor& t) { return NumberIn(t) >= 0; });
   if (!whole) return std::nullopt;
   // Where a server has just begun to be restored, there is a mark of -1, and no step yet.
-  TROUPE_ASSIGN_OR_RETURN(const Tensor step, session.Get(state.global_step()));
-  return NumberIn(step);
+  TROUPE_RETURN_IF_ERROR(session.Run(run, {}, {state.global_step().name()}, {}, &out, nullptr));
+  return NumberIn(out[0]);
 }
 
 ServerRecovery::ServerRecovery(const Scope& root, const MirroredTraining& mirrors, const CheckpointPolicy& policy)

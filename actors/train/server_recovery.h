@@ -87,7 +87,8 @@ class ServerRecovery {
 };
 
 // The global step, when all servers have their variables; else none. For who waits for a chief.
-absl::StatusOr<std::optional<int64_t>> StepOfServers(Session& session, const ServerState& state);
+absl::StatusOr<std::optional<int64_t>> StepOfServers(Session& session, const ServerState& state,
+                                                     const RunOptions& run = {});
 
 }  // namespace troupe::train
 

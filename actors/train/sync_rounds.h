@@ -86,6 +86,7 @@ class SyncRounds : public Rounds {
     }
     return StrCat("from these workers: ", StrJoin(missing, ", "));
   }
+  bool misses(int worker) const override { return !is_taken(worker); }
   int workers() const override { return static_cast<int>(workers_.size()); }
   bool is_member(int worker) const override { return true; }
 

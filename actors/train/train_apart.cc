@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "actors/threads/inside_actor.h"
+#include "actors/train/chief.h"
 #include "actors/train/replica_loop.h"
 #include "actors/train/server_recovery.h"
 #include "actors/train/step_tracer.h"
@@ -43,9 +44,8 @@ class Apart {
       loop_.session().Run({}, {}, {async_.state().end()}, nullptr).IgnoreError();
       return absl::OkStatus();
     }
-    if (saved_ != seen_) TROUPE_RETURN_IF_ERROR(Save(/*last=*/true));
-    if (options().at_end)
-      TROUPE_RETURN_IF_ERROR(Guarded("TrainingOptions.at_end", [&] { return options().at_end(loop_.session()); }));
+    if (saved_ != seen_) TROUPE_RETURN_IF_ERROR(SaveAndTell(&*recovery_, &loop_, seen_, /*last=*/true, &saved_));
+    TROUPE_RETURN_IF_ERROR(RunAtEnd(&loop_));
     AwaitOthers(loop_.session(), async_.state(), async_.options().workers);
     return absl::OkStatus();
   }
@@ -54,13 +54,7 @@ class Apart {
     TROUPE_RETURN_IF_ERROR(loop_.session().Run({}, {}, {async_.state().begin()}, nullptr));
     seen_ = begun.step;
     lost_updates_ += begun.lost_updates;
-    loop_.teller->Tell({.kind = TrainingEvent::kBegin,
-                        .step = begun.step,
-                        .from = begun.from,
-                        .lost_updates = begun.lost_updates,
-                        .path = begun.from == TrainingEvent::kCheckpoint ? begun.checkpoint : ""});
-    if (begun.from == TrainingEvent::kStart && !begun.checkpoint.empty())
-      loop_.teller->Tell({.kind = TrainingEvent::kSaved, .path = begun.checkpoint});
+    TellBegun(loop_, begun);
     return absl::OkStatus();
   }
   absl::Status AwaitChief() {
@@ -90,20 +84,8 @@ class Apart {
                         .gradients = 1});
     // Others update, too: the step at which to save may have been one of theirs.
     const bool due = every > 0 && seen_ / every > before / every;
-    return chief_ && due && seen_ < options().last_step ? Save(/*last=*/false) : absl::OkStatus();
-  }
-  absl::Status Save(bool last) {
-    const absl::StatusOr<std::string> path = recovery_->Save(loop_.session(), seen_);
-    if (path.ok()) {
-      saved_ = seen_;
-      if (!path->empty()) loop_.teller->Tell({.kind = TrainingEvent::kSaved, .step = seen_, .path = *path});
-      return absl::OkStatus();
-    }
-    const bool lost = absl::IsUnavailable(path.status()) || absl::IsAborted(path.status()) ||
-                      absl::IsFailedPrecondition(path.status());
-    if (last || lost) return path.status();
-    loop_.teller->Tell({.kind = TrainingEvent::kSaveFailed, .step = seen_, .why = path.status()});
-    return absl::OkStatus();
+    if (!chief_ || !due || seen_ >= options().last_step) return absl::OkStatus();
+    return SaveAndTell(&*recovery_, &loop_, seen_, /*last=*/false, &saved_);
   }
 
   const AsyncReplicas& async_;

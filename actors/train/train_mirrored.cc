@@ -4,18 +4,13 @@
 #include <utility>
 
 #include "actors/threads/inside_actor.h"
+#include "actors/train/chief.h"
 #include "actors/train/replica_loop.h"
 #include "actors/train/server_recovery.h"
 #include "actors/train/step_tracer.h"
 
 namespace troupe::train {
 namespace {
-
-// A task that is stopped in order says so, CANCELLED, to the steps in which it has a part. As when
-// it is lost, it may be started again.
-absl::Status StoppedIsLost(const absl::Status& s) {
-  return absl::IsCancelled(s) ? Unavailable("a task was stopped: ", s.message()) : s;
-}
 
 // Runs the steps, saves, and says when all is done.
 class MirrorChief {
@@ -49,35 +44,23 @@ class MirrorChief {
     const absl::StatusOr<ServerRecovery::Checkpoint> newest = recovery_.Newest();
     if (newest.ok() && newest->step >= options().last_step) {
       TROUPE_RETURN_IF_ERROR(recovery_.RestoreOnly(loop_.session(), newest->path));
-      Tell({.step = newest->step, .from = TrainingEvent::kCheckpoint, .checkpoint = newest->path});
+      TellBegun(loop_, {.step = newest->step, .from = TrainingEvent::kCheckpoint, .checkpoint = newest->path});
       return End();
     }
-    const absl::StatusOr<ServerRecovery::Begun> found = recovery_.Begin(loop_.session(), seen_);
-    TROUPE_RETURN_IF_ERROR(StoppedIsLost(found.status()));
-    const ServerRecovery::Begun& begun = *found;
+    TROUPE_ASSIGN_OR_RETURN(const ServerRecovery::Begun begun, recovery_.Begin(loop_.session(), seen_));
     begun_ = true;
     step_ = seen_ = begun.step;
     lost_updates_ += begun.lost_updates;
     restarts_ += begun.filled;
-    Tell(begun);
-    if (begun.from == TrainingEvent::kStart && !begun.checkpoint.empty())
-      loop_.teller->Tell({.kind = TrainingEvent::kSaved, .path = begun.checkpoint});
+    TellBegun(loop_, begun);
     loop_.Back();
     // Nobody has ended yet, whatever an earlier training has left.
     if (mirrored_.options().others_follow)
-      TROUPE_RETURN_IF_ERROR(StoppedIsLost(loop_.session().Run({}, {}, {mirrored_.state().begin()}, nullptr)));
+      TROUPE_RETURN_IF_ERROR(loop_.session().Run({}, {}, {mirrored_.state().begin()}, nullptr));
     while (step_ < options().last_step) TROUPE_RETURN_IF_ERROR(Step());
-    if (saved_ != step_) TROUPE_RETURN_IF_ERROR(Save(/*last=*/true));
+    if (saved_ != step_) TROUPE_RETURN_IF_ERROR(SaveAndTell(&recovery_, &loop_, step_, /*last=*/true, &saved_));
     return End();
   }
-  void Tell(const ServerRecovery::Begun& begun) {
-    loop_.teller->Tell({.kind = TrainingEvent::kBegin,
-                        .step = begun.step,
-                        .from = begun.from,
-                        .lost_updates = begun.lost_updates,
-                        .path = begun.from == TrainingEvent::kCheckpoint ? begun.checkpoint : ""});
-  }
-
   absl::Status Step() {
     TROUPE_ASSIGN_OR_RETURN(Feeds feeds, loop_.FeedsOf(options().feeds, step_));
     TROUPE_ASSIGN_OR_RETURN(feeds, loop_.FeedsOf(options().update_feeds, step_, std::move(feeds)));
@@ -86,36 +69,19 @@ class MirrorChief {
     const absl::Status updated = OfUpdate(loop_.session().Run(loop_.Doing(traced.options()), feeds, {mirrored_.loss()},
                                                               {mirrored_.update()}, &loss, traced.metadata()));
     traced.End(updated, StrCat("update ", step_));
-    TROUPE_RETURN_IF_ERROR(StoppedIsLost(updated));
+    TROUPE_RETURN_IF_ERROR(updated);
     seen_ = ++step_;
     loop_.WentOn();
     loop_.teller->Tell({.kind = TrainingEvent::kStep,
                         .step = step_,
                         .loss = static_cast<double>(loss[0].scalar<float>()),
                         .gradients = mirrored_.replicas()});
-    const int64_t every = options().checkpoints.every_steps;
-    const bool save = !options().checkpoints.folder.empty() && every > 0 && step_ % every == 0;
-    return save ? Save(step_ >= options().last_step) : absl::OkStatus();
-  }
-
-  absl::Status Save(bool last) {
-    const absl::StatusOr<std::string> path = recovery_.Save(loop_.session(), step_);
-    if (path.ok()) {
-      saved_ = step_;
-      if (!path->empty()) loop_.teller->Tell({.kind = TrainingEvent::kSaved, .step = step_, .path = *path});
-      return absl::OkStatus();
-    }
-    const bool lost = absl::IsUnavailable(path.status()) || absl::IsAborted(path.status()) ||
-                      absl::IsFailedPrecondition(path.status()) || absl::IsCancelled(path.status());
-    if (last || lost) return StoppedIsLost(path.status());
-    loop_.teller->Tell({.kind = TrainingEvent::kSaveFailed, .step = step_, .why = path.status()});
-    return absl::OkStatus();
+    if (!IsSaved(options().checkpoints, step_)) return absl::OkStatus();
+    return SaveAndTell(&recovery_, &loop_, step_, step_ >= options().last_step, &saved_);
   }
 
   absl::Status End() {
-    if (options().at_end) {
-      TROUPE_RETURN_IF_ERROR(Guarded("TrainingOptions.at_end", [&] { return options().at_end(loop_.session()); }));
-    }
+    TROUPE_RETURN_IF_ERROR(RunAtEnd(&loop_));
     if (!mirrored_.options().others_follow) return absl::OkStatus();
     // The first to have ended: who loses its token sees that.
     TROUPE_RETURN_IF_ERROR(loop_.session().Run({}, {}, {mirrored_.state().begin()}, nullptr));

@@ -1,7 +1,6 @@
 // The loops of chiefs and workers of synchronous training.
 #include "troupe/train/train_together.h"
 
-#include <atomic>
 #include <chrono>
 #include <future>
 #include <optional>
@@ -9,6 +8,7 @@
 #include <utility>
 
 #include "actors/threads/inside_actor.h"
+#include "actors/train/chief.h"
 #include "actors/train/elastic_watch.h"
 #include "actors/train/part_rounds.h"
 #include "actors/train/replica_loop.h"
@@ -55,8 +55,10 @@ class Chief {
       TROUPE_RETURN_IF_ERROR(loop_.WaitAfter(s, seen_, /*tell=*/begun_));
     }
   }
+  // After Run, which gave up: whether it waited for the worker of this process, too.
+  bool misses_own() const { return rounds_->misses(0); }
   void Report(TrainingReport* report) const {
-    report->recoveries = std::max(report->recoveries, loop_.recoveries);
+    report->recoveries = loop_.recoveries;
     report->lost_updates = lost_updates_;
     report->restarts = rounds_->restarts();
     report->dropped = rounds_->dropped();
@@ -72,25 +74,28 @@ class Chief {
     rounds_->Begin(begun.step);
     TROUPE_RETURN_IF_ERROR(loop_.session().Run({}, {}, {sync_.make_places(), sync_.state().begin()}, nullptr));
     lost_updates_ += begun.lost_updates;
-    loop_.teller->Tell({.kind = TrainingEvent::kBegin,
-                        .step = begun.step,
-                        .from = begun.from,
-                        .lost_updates = begun.lost_updates,
-                        .path = begun.from == TrainingEvent::kCheckpoint ? begun.checkpoint : ""});
-    if (begun.from == TrainingEvent::kStart && !begun.checkpoint.empty())
-      loop_.teller->Tell({.kind = TrainingEvent::kSaved, .path = begun.checkpoint});
+    TellBegun(loop_, begun);
     loop_.Back();
     TROUPE_RETURN_IF_ERROR(CallAll(SyncReplicas::kSayHello));
     while (rounds_->step() < options().last_step) TROUPE_RETURN_IF_ERROR(Step());
+    loop_.stop->AllStepsMade();
     if (saved_ != rounds_->step()) TROUPE_RETURN_IF_ERROR(Save(/*last=*/true));
-    if (options().at_end) {
-      TROUPE_RETURN_IF_ERROR(Guarded("TrainingOptions.at_end", [&] { return options().at_end(loop_.session()); }));
-    }
+    TROUPE_RETURN_IF_ERROR(RunAtEnd(&loop_));
     // The first to have ended: from now on no step is made again, whoever dies.
     TROUPE_RETURN_IF_ERROR(loop_.session().Run({}, {}, {sync_.state().end()}, nullptr));
-    TROUPE_RETURN_IF_ERROR(CallAll(SyncReplicas::kTheEnd));
-    AwaitOthers(loop_.session(), sync_.state(), rounds_->workers() + 1);
+    TellEnd();
     return absl::OkStatus();
+  }
+  // Who is not told looks, where the servers still have what it looks for.
+  void TellEnd() {
+    const auto until = std::chrono::steady_clock::now() + kForOthers;
+    absl::Status told = CallAll(SyncReplicas::kTheEnd);
+    while (SaysLost(told) && std::chrono::steady_clock::now() < until) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      told = loop_.NewSession().status();
+      if (told.ok()) told = CallAll(SyncReplicas::kTheEnd);
+    }
+    if (told.ok()) AwaitOthers(loop_.session(), sync_.state(), rounds_->workers() + 1, until);
   }
 
   absl::Status Step() {
@@ -102,8 +107,7 @@ class Chief {
     event.gradients = sync_.take();
     TROUPE_ASSIGN_OR_RETURN(feeds, loop_.FeedsOf(options().update_feeds, step, std::move(feeds)));
     const bool last = step + 1 >= options().last_step;
-    const int64_t every = options().checkpoints.every_steps;
-    const bool save = !options().checkpoints.folder.empty() && every > 0 && (step + 1) % every == 0;
+    const bool save = IsSaved(options().checkpoints, step + 1);
     rounds_->Next();
     if (!save && !last) AddTokens(&feeds);
     const Operation& update = save || last ? sync_.update() : sync_.update_and_hand_out();
@@ -186,27 +190,14 @@ class Chief {
     std::vector<std::vector<int64_t>> rows;
     for (const bool member : Members()) {
       rows.emplace_back();
-      if (member || !members) rows.back() = {0, what, 0, 0};
+      if (member || !members) rows.back() = {0, what, what == SyncReplicas::kTheEnd ? options().last_step : 0, 0};
     }
     Feeds feeds;
     AddRows(rows, &feeds);
     return loop_.session().Run(feeds, {}, {sync_.hand_out()}, nullptr);
   }
 
-  absl::Status Save(bool last) {
-    const int64_t step = rounds_->step();
-    const absl::StatusOr<std::string> path = recovery_.Save(loop_.session(), step);
-    if (path.ok()) {
-      saved_ = step;
-      if (!path->empty()) loop_.teller->Tell({.kind = TrainingEvent::kSaved, .step = step, .path = *path});
-      return absl::OkStatus();
-    }
-    const bool lost = absl::IsUnavailable(path.status()) || absl::IsAborted(path.status()) ||
-                      absl::IsFailedPrecondition(path.status());
-    if (last || lost) return path.status();
-    loop_.teller->Tell({.kind = TrainingEvent::kSaveFailed, .step = step, .why = path.status()});
-    return absl::OkStatus();
-  }
+  absl::Status Save(bool last) { return SaveAndTell(&recovery_, &loop_, rounds_->step(), last, &saved_); }
 
   // The end of a wait for notices.
   absl::Status Missing(const absl::Status& s) const {
@@ -240,9 +231,11 @@ class Worker {
       if (s.ok()) return s;
       // What it has goes to another one when it says so.
       if (leaves()) return loop_.NewSession().ok() ? Leave() : Left();
-      if (!absl::IsCancelled(s)) last_error_ = s;
-      // The chief of the same process tells of losses.
-      TROUPE_RETURN_IF_ERROR(loop_.WaitAfter(s, step_, /*tell=*/begun_ && sync_.options().worker != 0));
+      if (!absl::IsCancelled(s) || !loop_.stop->set()) last_error_ = s;
+      // The chief of the same process tells of losses, and when all steps are made it is not this one
+      // that matters.
+      TROUPE_RETURN_IF_ERROR(loop_.WaitAfter(s, step_, /*tell=*/begun_ && sync_.options().worker != 0,
+                                             gives_up() || !loop_.stop->all_steps_made()));
     }
   }
   void Report(TrainingReport* report) const {
@@ -269,6 +262,8 @@ class Worker {
       const absl::Status said =
           loop_.session().Run(run, {{sync_.notice(), hello}}, {}, {sync_.say()}, nullptr, nullptr);
       if (!absl::IsDeadlineExceeded(said) || leaves()) return absl::IsDeadlineExceeded(said) ? absl::OkStatus() : said;
+      TROUPE_ASSIGN_OR_RETURN(const bool over, Over());
+      if (over) return absl::OkStatus();
       if (gives_up() && loop_.given_up())
         return DeadlineExceeded("worker ", sync_.options().worker,
                                 " says hello, and no chief hears it: ", said.message());
@@ -291,17 +286,18 @@ class Worker {
   absl::Status Try() {
     TROUPE_RETURN_IF_ERROR(loop_.NewSession().status());
     TROUPE_ASSIGN_OR_RETURN(const bool over, Over());
-    if (over) return absl::OkStatus();
+    // The chief waits for whom it knows.
+    if (over) return begun_ ? SayEnd() : absl::OkStatus();
     TROUPE_RETURN_IF_ERROR(SayHello());
     bool begun = false;
-    constexpr int kMostHellos = 8;  // half of a worker's share of the queue
-    for (int asked_again = 0;;) {
+    constexpr int kMostHellos = 8;     // half of a worker's share of the queue
+    constexpr int kLooksForHello = 4;  // waits before another one
+    for (int asked_again = 0, looks = 0;;) {
       if (leaves()) return Leave();
       std::vector<Tensor> out;
       RunOptions run = loop_.Waiting(gives_up());
-      // Of the end the chief waits for others that have lost its token, if they look soon.
-      if (step_ + 1 >= loop_.options.last_step)
-        run.timeout_ms = std::min<int64_t>(run.timeout_ms, kForOthers.count() / 2);
+      // At the end the chief waits for those that have lost its token, if they look soon.
+      if (gives_up()) run.timeout_ms = std::min<int64_t>(run.timeout_ms, kForOthers.count() / 2);
       const absl::Status waited = loop_.session().Run(run, {}, {sync_.token()}, {}, &out, nullptr);
       // The token may have gone with a step that was cut off, that of the end, too. While there is
       // no chief, the queue of notices would be full in the end, and who tells it something would
@@ -309,20 +305,25 @@ class Worker {
       if (absl::IsDeadlineExceeded(waited) && gives_up()) {
         TROUPE_ASSIGN_OR_RETURN(const bool over_by_now, Over());
         if (over_by_now) return SayEnd();
+        if (!loop_.given_up() && looks++ % kLooksForHello != 0) continue;
       }
       if (absl::IsDeadlineExceeded(waited) && !(gives_up() && loop_.given_up())) {
         if (++asked_again <= kMostHellos) TROUPE_RETURN_IF_ERROR(SayHello());
         continue;
       }
       TROUPE_RETURN_IF_ERROR(waited);
-      asked_again = 0;
+      asked_again = looks = 0;
       const int64_t* const token = out[0].data<int64_t>();
       const int64_t life = token[0], what = token[1];
       if (life == 0 && what == SyncReplicas::kLook) continue;
       if (life == 0 && what == SyncReplicas::kTheEnd) {
-        // One that an earlier run has left on the servers is not for this one.
+        // One that an earlier run has left on the servers is not for this one. Who has had no token
+        // of a step cannot tell where they are not whole, and looks later.
+        if (token[2] < loop_.options.last_step) continue;
         const auto made = StepOfServers(loop_.session(), sync_.state());
-        if (made.ok() && *made && **made < loop_.options.last_step) continue;
+        if (!begun_) TROUPE_RETURN_IF_ERROR(made.status());
+        const bool end = made.ok() && *made ? **made >= loop_.options.last_step : begun_;
+        if (!end) continue;
         return SayEnd();
       }
       if (life == 0) TROUPE_RETURN_IF_ERROR(SayHello());
@@ -345,10 +346,13 @@ class Worker {
   // the chief has ended, a server's death may take the last steps back. The chief's own worker
   // hears of the end from the chief's process.
   absl::StatusOr<bool> Over() {
-    TROUPE_ASSIGN_OR_RETURN(const std::optional<int64_t> step, StepOfServers(loop_.session(), sync_.state()));
-    if (sync_.options().worker == 0 || !step || *step < loop_.options.last_step) return false;
-    TROUPE_ASSIGN_OR_RETURN(const Tensor ended, loop_.session().Get(sync_.state().ended()));
-    return ended.scalar<int64_t>() >= 1;
+    if (sync_.options().worker == 0) return false;
+    const RunOptions soon = loop_.Waiting();
+    TROUPE_ASSIGN_OR_RETURN(const std::optional<int64_t> step, StepOfServers(loop_.session(), sync_.state(), soon));
+    if (!step || *step < loop_.options.last_step) return false;
+    std::vector<Tensor> ended;
+    TROUPE_RETURN_IF_ERROR(loop_.session().Run(soon, {}, {sync_.state().ended().name()}, {}, &ended, nullptr));
+    return ended[0].scalar<int64_t>() >= 1;
   }
   // That it cannot be said is no failure: the chief waits for a while only.
   absl::Status SayEnd() {
@@ -405,27 +409,25 @@ absl::StatusOr<TrainingReport> TrainTogether(const Scope& root, const SyncReplic
   Chief chief(root, sync, options, &teller, &stop, &tracer);
   TROUPE_RETURN_IF_ERROR(root.status());
   Worker worker(root, sync, options, &teller, &stop, &tracer);
-  std::atomic<bool> done{false};
   std::future<absl::Status> led = std::async(std::launch::async, [&] {
-    absl::Status s = chief.Run();
-    done = s.ok();
+    absl::Status s = Guarded("the chief of a training", [&] { return chief.Run(); });
     // Its worker may have lost the token of the end, and would wait for one for ever.
     stop.Set();
     return s;
   });
-  const absl::Status worked = worker.Run();
-  const bool after_the_end = done;
+  const absl::Status worked = Guarded("the worker of a training's chief", [&] { return worker.Run(); });
   if (!worked.ok()) stop.Set();
   const absl::Status s = led.get();
   tracer.Finish();
   // The chief waited for this process's own worker, which knows why it does not come.
-  if (absl::IsDeadlineExceeded(s) && !worked.ok()) {
+  if (absl::IsDeadlineExceeded(s) && !worked.ok() && chief.misses_own()) {
     const absl::Status& why = absl::IsCancelled(worked) ? worker.last_error() : worked;
     if (!why.ok()) return why;
   }
   // Who was told to stop says so; the other one says why.
   if (!s.ok() && (worked.ok() || !absl::IsCancelled(s))) return s;
-  if (!after_the_end) TROUPE_RETURN_IF_ERROR(worked);
+  // When all is done, it does not matter how the worker ended.
+  if (!s.ok()) return worked;
   chief.Report(&report);
   return report;
 }

@@ -54,6 +54,7 @@ BOOST_AUTO_TEST_CASE(edges_1_2_3_and_14_parts_go_to_whoever_is_idle) {
   h.Gradient(0, kSecond, 103, 5);
   BOOST_TEST(h.Handed() == "0:6.0:10.3#104");
   BOOST_TEST(h.rounds.missing() == "of these parts: 0 (worker 2 has it), 3 (worker 0 has it)");
+  for (const int w : {0, 1, 2}) BOOST_TEST(h.rounds.misses(w) == (w != 1), "worker " << w);
   h.Gradient(0, kSecond, 104, 7);
   BOOST_TEST(!h.rounds.complete());
   h.Gradient(2, kFirst, 101, 1);
@@ -202,6 +203,7 @@ BOOST_AUTO_TEST_CASE(edge_15_after_a_loss_nobody_is_known) {
   h.Gradient(0, kFirst, 101);
   BOOST_TEST(h.rounds.dropped() == 1);
   BOOST_TEST(h.rounds.missing() == "of these parts: 0 (nobody has it)");
+  BOOST_TEST(h.rounds.misses(0));
   h.Hello(0, kFirst + 1);
   BOOST_TEST(h.Handed() == "0:5.1:4.0#102");
   BOOST_TEST(h.Changes() == "");  // it has not come just now

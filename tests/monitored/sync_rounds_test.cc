@@ -39,6 +39,8 @@ BOOST_AUTO_TEST_CASE(edges_1_2_and_5_all_workers_step_after_step) {
   BOOST_TEST(!h.rounds.complete());
   BOOST_TEST(h.rounds.is_taken(1));
   BOOST_TEST(!h.rounds.is_taken(0));
+  BOOST_TEST(h.rounds.misses(0));
+  BOOST_TEST(!h.rounds.misses(1));
   h.Gradient(0, kSecond, 10, 2);
   BOOST_TEST(h.rounds.complete());
   BOOST_TEST(h.rounds.mean_loss() == 3.0);

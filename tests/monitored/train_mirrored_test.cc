@@ -399,6 +399,44 @@ BOOST_AUTO_TEST_CASE(followers_serve_until_at_end_has_returned) {
   CheckEqual(run);
 }
 
+// A run in which a thief takes the token that tells a follower of the end; or tries to.
+bool EndOfFollowerIsStolen() {
+  MirrorRun run;
+  run.give_up = std::chrono::milliseconds(3000);  // a follower looks again then
+  const Mirrors thiefs(false, /*follow=*/true);
+  const auto thief = Session::Create({.runtime = run.cluster, .share_variables = true}).value();
+  REQUIRE_OK(thief->Extend(*thiefs.root.graph()));
+  std::atomic<bool> ending{false};
+  std::future<bool> stolen;
+  run.before_step = [&](int64_t step) {
+    if (step + 1 != run.steps) return absl::OkStatus();
+    stolen = std::async(std::launch::async, [&] {
+      for (;;) {
+        RunOptions at_most;
+        at_most.timeout_ms = 10'000;
+        const Operation await = thiefs.mirrored->await_end()[1];
+        if (!thief->Run(at_most, {}, {}, {await}, nullptr, nullptr).ok()) return false;
+        if (ending) return true;
+      }
+    });
+    // It waits behind the follower, whom a token of no end sends there once more.
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    return thief->Run({}, {}, {thiefs.mirrored->tell_end()[1]}, nullptr);
+  };
+  run.before_end = [&] { ending = true; };
+  run.All();
+  CheckEqual(run);
+  return stolen.get();
+}
+
+// As when the step that waits for it was cut off just then.
+BOOST_AUTO_TEST_CASE(a_follower_ends_although_its_token_is_lost) {
+  // Whether the thief comes before the follower depends on the two threads.
+  bool stolen = false;
+  for (int tries = 0; tries < 10 && !stolen; ++tries) stolen = EndOfFollowerIsStolen();
+  BOOST_TEST(stolen);
+}
+
 BOOST_AUTO_TEST_CASE(a_follower_gives_up_a_chief_that_stays_at_its_step) {
   MirrorRun run;
   run.follow = true;

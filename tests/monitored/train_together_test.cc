@@ -1,12 +1,16 @@
 // Synchronous and asynchronous training by several workers in one process (training_runs.h).
 #include <boost/test/unit_test.hpp>
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <thread>
 
+#include "tests/checkpoint/held_files.h"
 #include "tests/monitored/training_runs.h"
 #include "troupe/kernel.h"
 #include "troupe/op_def.h"
+#include "troupe/queues.h"
 #include "troupe/shape_inference.h"
 #include "troupe/train/gradient_descent.h"
 
@@ -260,6 +264,91 @@ BOOST_AUTO_TEST_CASE(the_end_is_heard_although_its_token_is_lost) {
     bool stolen = false;
     for (int tries = 0; tries < 10 && !stolen; ++tries) stolen = EndIsStolen(robbed);
     BOOST_TEST(stolen);
+  }
+}
+
+// Files in memory that cannot be written from some time on.
+class GoneFiles : public HeldFiles {
+ public:
+  explicit GoneFiles(const std::atomic<bool>* gone) : HeldFiles([](auto, const std::string&) {}), gone_(*gone) {}
+  absl::StatusOr<std::unique_ptr<files::WritableFile>> OpenToWrite(const std::string& path,
+                                                                   files::WriteMode mode) override {
+    if (gone_) return Unavailable("the store is out of reach");
+    return HeldFiles::OpenToWrite(path, mode);
+  }
+
+ private:
+  const std::atomic<bool>& gone_;
+};
+
+// All servers have all that they need, each time that the chief begins again.
+BOOST_AUTO_TEST_CASE(a_last_checkpoint_that_cannot_be_written_is_given_up) {
+  static std::atomic<bool> gone{false};  // file systems stay registered
+  REQUIRE_OK(files::RegisterFileSystem("gone", std::make_shared<GoneFiles>(&gone)));
+  Run run(1);
+  run.folder = "gone://run";
+  run.give_up = 500ms;
+  run.before_update = [&](int64_t step) {
+    gone = step + 1 == run.steps;
+    return absl::OkStatus();
+  };
+  const absl::Status s = run.Part(0).status();
+  BOOST_TEST(absl::IsUnavailable(s), s);
+  BOOST_TEST(s.message().find("out of reach") != std::string::npos, s);
+  BOOST_TEST(run.losses.size() == 10u);
+}
+
+// The queue of its tokens is closed while at_end runs: it fails, and cannot be told of the end.
+BOOST_AUTO_TEST_CASE(what_is_done_stays_done_however_the_chiefs_worker_ends) {
+  Run run(2);
+  run.before_end = [&](const Model& chief, Session& chiefs) {
+    const Scope there = Scope::NewRootScope().WithDevice("/job:ps/task:0");
+    QueueOptions options;
+    options.shared_name = "sync/tokens/0";
+    options.capacity = -1;
+    options.shapes = {{SyncReplicas::kTokenWords}};
+    const Operation close = Queue::Fifo(there, {DType::kInt64}, options).Close(there);
+    REQUIRE_OK(there.status());
+    const auto session = Session::Create({.runtime = run.cluster, .share_variables = true}).value();
+    REQUIRE_OK(session->Extend(*there.graph()));
+    REQUIRE_OK(session->Run({}, {}, {close}, nullptr));
+    Feeds feeds;
+    for (const int rows : {1, 0}) {
+      Tensor t(DType::kInt64, TensorShape({rows, SyncReplicas::kTokenWords}));
+      std::fill_n(t.data<int64_t>(), t.num_elements(), 0);
+      feeds.emplace_back(chief.sync->hands()[static_cast<size_t>(1 - rows)].name(), std::move(t));
+    }
+    const absl::Status handed = chiefs.Run(feeds, {}, {chief.sync->hand_out()}, nullptr);
+    BOOST_TEST(absl::IsCancelled(handed), handed);  // it is that queue
+    std::this_thread::sleep_for(200ms);
+  };
+  BOOST_TEST(run.All().step == 10);
+  BOOST_TEST(run.losses.size() == 10u);
+}
+
+// What an earlier run, of fewer steps or of as many, has left in a worker's queue, while the
+// servers have not begun yet.
+BOOST_AUTO_TEST_CASE(an_end_that_an_earlier_run_has_left_ends_nobody) {
+  const auto [bits, losses] = Undisturbed(2);
+  for (const int64_t last : {3, 10}) {
+    Run run(2);
+    Adam adam(0.1);
+    const Model left(1, 2, adam, false);
+    const auto before = Session::Create({.runtime = run.cluster, .share_variables = true}).value();
+    REQUIRE_OK(before->Extend(*left.root.graph()));
+    Feeds feeds;
+    for (const int rows : {0, 1}) {
+      Tensor t(DType::kInt64, TensorShape({rows, SyncReplicas::kTokenWords}));
+      if (rows == 1) std::ranges::copy(std::array<int64_t, 4>{0, SyncReplicas::kTheEnd, last, 0}, t.data<int64_t>());
+      feeds.emplace_back(left.sync->hands()[static_cast<size_t>(rows)].name(), std::move(t));
+    }
+    REQUIRE_OK(before->Run(feeds, {}, {left.sync->hand_out()}, nullptr));
+    auto worker = std::async(std::launch::async, [&] { return run.Part(1).status(); });
+    BOOST_TEST((worker.wait_for(300ms) == std::future_status::timeout));
+    CHECK_OK(run.Part(0).status());
+    CHECK_OK(worker.get());
+    BOOST_TEST((run.bits == bits));
+    CheckLosses(run, losses);
   }
 }
 

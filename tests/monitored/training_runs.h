@@ -143,7 +143,7 @@ struct Run {
     options.session.runtime = cluster;
     options.last_step = steps;
     options.checkpoints = {.folder = folder, .every_steps = save_steps};
-    options.give_up = std::chrono::seconds(60);
+    options.give_up = give_up;
     // Of a worker, or of a part.
     const auto feeds = [&, worker](int64_t step, int part) -> absl::StatusOr<Feeds> {
       if (before_feeds) {
@@ -206,6 +206,7 @@ struct Run {
   const std::shared_ptr<Runtime> cluster;
   int take = 0, parts = 0;
   int64_t steps = 10, save_steps = 4;
+  std::chrono::milliseconds give_up{60'000};
   bool sparse = false, brittle = false, async = false, live_replicas = false;
   std::string folder;
   std::function<absl::Status(int worker, int64_t step)> before_feeds;

@@ -63,6 +63,11 @@ struct Training {
     process->Signal(SIGKILL);
     BOOST_TEST(process->Wait() == -SIGKILL);
   }
+  // As `kill` does it.
+  void Stop(std::unique_ptr<Process>& process) {
+    process->Signal(SIGTERM);
+    BOOST_TEST(process->Wait() == 0);
+  }
   // The next line of the chief's.
   std::string Next() {
     const std::string line = worker[0]->Line();

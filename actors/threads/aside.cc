@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <memory>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -55,26 +56,40 @@ bool TryAside(std::function<void()> work) {
 
 namespace {
 
-// What the end of the process waits for. For ever.
+// What the end of a process waits for. A child that was forked has not got its parent's threads, so
+// it has one of its own. They live for ever.
 struct LastWork {
+  const int process;
+  LastWork* const parents;
   const std::shared_ptr<UnderWay> under_way = std::make_shared<UnderWay>();
-  std::atomic<int> process{0};
 };
-LastWork& AllLastWork() {
-  static LastWork& all = *new LastWork;
-  return all;
+std::atomic<LastWork*> last_work{nullptr};
+
+const std::shared_ptr<UnderWay>& LastWorkOfThisProcess() {
+  LastWork* now = last_work.load();
+  while (now == nullptr || now->process != ThisProcess()) {
+    auto own = std::make_unique<LastWork>(LastWork{ThisProcess(), now});
+    if (last_work.compare_exchange_strong(now, own.get())) now = own.release();
+  }
+  return now->under_way;
 }
-void AwaitLastWork() {
-  // A child that was forked has not got the threads.
-  if (AllLastWork().process.load() == ThisProcess()) AllLastWork().under_way->WaitUntilNone(std::chrono::seconds(10));
+
+int AwaitLastWork() {
+  // Its objects with static storage, too, are to be there until then.
+  (void)spdlog::default_logger_raw();
+  return std::atexit([] {
+    const LastWork* const work = last_work.load();
+    if (work->process == ThisProcess()) work->under_way->WaitUntilNone(std::chrono::seconds(10));
+  });
 }
 
 }  // namespace
 
 std::shared_ptr<void> UntilExit() {
-  [[maybe_unused]] static const int registered = std::atexit(AwaitLastWork);
-  AllLastWork().process.store(ThisProcess());
-  return UnderWay::Share(AllLastWork().under_way);
+  CountForks();
+  const std::shared_ptr<UnderWay>& under_way = LastWorkOfThisProcess();
+  [[maybe_unused]] static const int registered = AwaitLastWork();
+  return UnderWay::Share(under_way);
 }
 
 std::shared_ptr<void> UnderWay::Share(const std::shared_ptr<UnderWay>& of) {

@@ -35,6 +35,11 @@ void SaveMemory::Learn(const std::vector<const Tensor*>& shared) {
   sizes_ = std::move(sizes);
 }
 
+std::shared_ptr<void> SaveMemory::Share(const std::shared_ptr<SaveMemory>& of) {
+  of->Begin();
+  return std::shared_ptr<void>(nullptr, [of](void*) { of->End(); });
+}
+
 void SaveMemory::Begin() {
   const std::lock_guard<std::mutex> lock(mu_);
   ++under_way_;

@@ -38,9 +38,11 @@ class SaveMemory {
   // The values of variables in a snapshot, just taken, that a step would copy to change. Those of
   // other processes are copies already.
   static std::vector<const Tensor*> Shared(const StateSnapshot& snapshot);
-  // A save beside steps has taken its values; it ends with End.
+  // A save is under way, whether or not it comes to be written: Begin, and End when the last copy
+  // of the share is destroyed. Throws std::bad_alloc.
+  static std::shared_ptr<void> Share(const std::shared_ptr<SaveMemory>& of);
   void Begin();
-  // It has written them: learns which of them were copied meanwhile, if any.
+  // A save beside steps has written its values: learns which of them were copied meanwhile, if any.
   void Learn(const std::vector<const Tensor*>& shared);
   // A save is near.
   static void Expect(const std::shared_ptr<SaveMemory>& of) {

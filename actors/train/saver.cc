@@ -13,6 +13,7 @@
 #include "actors/runtime/runtime_impl.h"
 #include "actors/train/meta_graph.h"
 #include "actors/train/saver_disk.h"
+#include "graph/core/guarded.h"
 #include "troupe/files.h"
 #include "troupe/state_snapshot.h"
 #include "troupe/train/partitioned.h"
@@ -247,6 +248,10 @@ absl::Status Saver::WriteValues(const Job& job) const {
 }
 
 absl::StatusOr<std::string> Saver::Write(const Job& job) const {
+  return Guarded("a save", [&] { return WriteJob(job); });
+}
+
+absl::StatusOr<std::string> Saver::WriteJob(const Job& job) const {
   job.ticket->WaitForTurn();
   std::lock_guard<std::mutex> lock(disk_->mu);
   if (job.snapshot.has_value()) TROUPE_RETURN_IF_ERROR(WriteValues(job));
@@ -260,6 +265,8 @@ absl::StatusOr<std::string> Saver::Write(const Job& job) const {
 }
 
 absl::StatusOr<std::string> Saver::Save(Session& session, const std::string& path, const SaveOptions& options) {
+  // What was made ready for a save beside steps goes with this one.
+  const std::shared_ptr<void> expected = SaveMemory::Share(disk_->memory);
   Job job;
   TROUPE_RETURN_IF_ERROR(Prepare(session, path, options, &job));
   job.ticket = std::make_shared<const SaveOrder::Ticket>(disk_->order);
@@ -281,6 +288,7 @@ void Saver::SaveAsync(Session& session, const std::string& path, const SaveOptio
     };
   }
   disk_->order->WaitForRoom();
+  std::shared_ptr<void> expected = SaveMemory::Share(disk_->memory);
   absl::Status prepared = Prepare(session, path, options, job.get());
   if (!prepared.ok()) return done(std::move(prepared));
   job->ticket = std::make_shared<const SaveOrder::Ticket>(disk_->order);
@@ -289,12 +297,12 @@ void Saver::SaveAsync(Session& session, const std::string& path, const SaveOptio
     job = nullptr;  // `done` may save again
     return done(std::move(written));
   }
-  disk_->memory->Begin();
-  RunAside(true, [saver = *this, job, done = std::move(done), share = UnderWay::Share(disk_->saves)]() mutable {
+  RunAside(true, [saver = *this, job, done = std::move(done), expected = std::move(expected),
+                  share = UnderWay::Share(disk_->saves)]() mutable {
     absl::StatusOr<std::string> written = saver.Write(*job);
     if (written.ok()) saver.disk_->memory->Learn(job->shared);
     job = nullptr;
-    saver.disk_->memory->End();
+    expected = nullptr;
     CallUser("a callback of SaveAsync", [&] { done(std::move(written)); });
     // The save is under way until its caller knows.
     done = nullptr;

@@ -14,6 +14,9 @@
 namespace troupe {
 namespace {
 
+// While the system provides pages, no thread of the process can map memory or give it back.
+constexpr uintptr_t kPopulatedAtOnce = uintptr_t{4} << 20;
+
 // Lets the system provide the pages that lie wholly within the block. False when it has none.
 bool Populate(void* block, size_t bytes) {
   static const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
@@ -21,8 +24,13 @@ bool Populate(void* block, size_t bytes) {
   const uintptr_t begin = (start + page - 1) / page * page, end = (start + bytes) / page * page;
   if (begin >= end) return true;
 #ifdef MADV_POPULATE_WRITE
-  if (::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_WRITE) == 0) return true;
-  if (errno != EINVAL) return false;
+  bool known = true;
+  for (uintptr_t p = begin; known && p < end; p += kPopulatedAtOnce) {
+    if (::madvise(reinterpret_cast<void*>(p), std::min(kPopulatedAtOnce, end - p), MADV_POPULATE_WRITE) == 0) continue;
+    if (errno != EINVAL) return false;
+    known = false;
+  }
+  if (known) return true;
 #endif
   // A kernel before 5.14.
   for (uintptr_t p = begin; p < end; p += page) *reinterpret_cast<volatile char*>(p) = 0;

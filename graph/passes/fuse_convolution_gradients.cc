@@ -48,9 +48,11 @@ bool WaitsForNothing(const Node& n) {
 // Whoever has the gradient `d` that the node gets has the node's other inputs, too. In a part, what
 // one node waits for by way of another part, a queue or the caller is no edge: of two nodes that
 // are made one, neither may wait for more than before.
-bool WaitsForNoMoreThan(const Node& d, const Node& n) {
+bool WaitsForNoMoreThan(const NodeOut& d, const Node& n) {
   return std::all_of(n.in_edges().begin(), n.in_edges().end(), [&](const Edge* e) {
-    return !e->src->IsOp() || e->src == &d || WaitsForNothing(*e->src) || WaitsFor(&d, *e);
+    // Of a Switch, the other output may be dead.
+    if (e->src == d.node) return !d.node->IsSwitch() || e->IsControl() || e->src_output == d.index;
+    return !e->src->IsOp() || WaitsForNothing(*e->src) || WaitsFor(d.node, *e);
   });
 }
 
@@ -88,7 +90,7 @@ absl::Status TakeBiasAlong(Fuser* fuser, Node* bias) {
     filter = e->dst;
     break;
   }
-  if (filter == nullptr || !WaitsForNoMoreThan(*d.node, *filter)) return absl::OkStatus();
+  if (filter == nullptr || !WaitsForNoMoreThan(d, *filter)) return absl::OkStatus();
   FusedNode f;
   f.op = "_Conv2DBackpropFilterBias";
   CopyWindows(*filter, &f.attrs);

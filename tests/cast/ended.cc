@@ -3,13 +3,16 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <caf/all.hpp>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <future>
 #include <memory>
@@ -17,6 +20,7 @@
 #include <thread>
 
 #include "actors/runtime/runtime_impl.h"
+#include "actors/threads/aside.h"
 #include "troupe/kernel.h"
 #include "troupe/troupe.h"
 
@@ -179,6 +183,24 @@ void AProductBegins() {
   while (naps == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
+// Its parent's end waits for a thread, which the child has not got.
+void AChildEnds() {
+  const std::shared_ptr<void> parents = UntilExit();
+  const pid_t child = fork();
+  if (child == 0) {
+    UntilExit() = nullptr;
+    std::exit(0);
+  }
+  int status = -1;
+  pid_t ended = 0;
+  for (int i = 0; i < 5000 && ended == 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ended = waitpid(child, &status, WNOHANG);
+  }
+  if (ended == 0) kill(child, SIGKILL);
+  EXPECT(ended == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
 }  // namespace
 
 extern "C" int pthread_mutex_lock(pthread_mutex_t* m) {
@@ -203,6 +225,8 @@ int main(int, char** argv) {
     AProductGoesOn();
   } else if (std::strcmp(argv[1], "late_product") == 0) {
     AProductBegins();
+  } else if (std::strcmp(argv[1], "child") == 0) {
+    AChildEnds();
   } else {
     return 3;
   }

@@ -196,18 +196,20 @@ BOOST_AUTO_TEST_CASE(what_steps_ask_for_again_and_again_is_not_counted_on) {
   Allocator::Cpu()->Trim();
 }
 
+// So often that each list is visited.
+void AskForOthers() {
+  for (int i = 0; i < 200'000; ++i) Allocator::Cpu()->Allocate(100'000)->Unref();
+}
+
 // Lists are visited in turn, and give up what nobody asks for.
 BOOST_AUTO_TEST_CASE(what_is_expected_stays_however_long_it_takes) {
   Allocator::Cpu()->Trim();
-  const auto wait = [] {
-    for (int i = 0; i < 200'000; ++i) Allocator::Cpu()->Allocate(100'000)->Unref();
-  };
   {
     const WarmMemory memory({kBytes, kBytes});
-    wait();
+    AskForOthers();
     BOOST_TEST(Cached() >= 2 * kBlock);
   }
-  wait();
+  AskForOthers();
   BOOST_TEST(Cached() < kBlock);
   Allocator::Cpu()->Trim();
 }
@@ -337,6 +339,36 @@ BOOST_AUTO_TEST_CASE(a_hook_expects_its_saves) {
   BOOST_TEST(Cached() == 0);
   run_to(19);
   BOOST_TEST(Soon([] { return Cached() == kBlock; }), Cached());
+  // The last save is no such one: what is kept for nobody any more goes like other free memory.
+  REQUIRE_OK(hook.End(*session));
+  AskForOthers();
+  BOOST_TEST(Cached() < kBlock);
+}
+
+// A save that cannot be taken is one that has ended.
+BOOST_AUTO_TEST_CASE(what_was_expected_goes_when_nothing_can_be_saved) {
+  HeldSave& save = TheHeldSave();
+  const Scope root = Scope::NewRootScope();
+  const auto all = [&](float value) { return Const(root, value, TensorShape({6 * kMib / 4})); };
+  const Variable a(root.WithOpName("a"), all(0));
+  const Operation add(a.AssignAdd(root, all(1))), init = GlobalVariablesInitializer(root);
+  train::Saver saver(root);
+  auto session = Begun(root, init);
+  const auto step = [&] { REQUIRE_OK(session->Run({}, {}, {add}, nullptr)); };
+  step();
+  save.Begin(saver, *session);
+  step();
+  save.End(saver);
+  Allocator::Cpu()->Trim();
+  saver.ExpectSave();
+  BOOST_REQUIRE(Soon([] { return Cached() == kBlock; }));
+  REQUIRE_OK(session->Close());
+  std::promise<absl::Status> saved;
+  saver.SaveAsync(*session, "warm://m", {}, [&](const absl::StatusOr<std::string>& s) { saved.set_value(s.status()); });
+  BOOST_TEST(!saved.get_future().get().ok());
+  AskForOthers();
+  BOOST_TEST(Cached() < kBlock);
+  Allocator::Cpu()->Trim();
 }
 
 #endif  // !TROUPE_TEST_ASAN

@@ -191,7 +191,12 @@ const Case kCases[] = {
         h = Conv2DBackpropFilter[strides={1, 1, 1, 1}, padding="SAME"](v:1, k, o)
         l = BiasAddGrad(o)
         t = _Retval[index=2](h)
-        u = _Retval[index=3](l))",
+        u = _Retval[index=3](l)
+        m = Switch(f, p)
+        z = Conv2DBackpropFilter[strides={1, 1, 1, 1}, padding="SAME"](m:1, k, m)
+        c = BiasAddGrad(m)
+        y = _Retval[index=4](z)
+        j = _Retval[index=5](c))",
      nullptr},
     {"the sum of products with transposed left operands",
      R"(p = MatMul[transpose_a=true](x, i)

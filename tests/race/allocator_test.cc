@@ -6,7 +6,9 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <vector>
 
+#include "graph/core/warm_memory.h"
 #include "tests/race/threads.h"
 #include "troupe/buffer.h"
 #include "troupe/tensor.h"
@@ -85,6 +87,33 @@ BOOST_AUTO_TEST_CASE(the_last_reference_goes_after_everybody_has_read) {
     });
   }
   BOOST_TEST(wrong.count() == 0);
+}
+
+BOOST_AUTO_TEST_CASE(blocks_are_made_ready_while_others_take_and_give_them) {
+  constexpr int kThreads = 4;
+  const std::vector<size_t> sizes = {20'000, 40'000, 40'000, 300'000};
+  Allocator allocator("expecting");
+  Wrong wrong;
+  RunThreads(kThreads, [&](int t) {
+    for (int i = 0; i < 300; ++i) {
+      if (t == 0) {
+        const WarmMemory warm(sizes, /*populate=*/i % 2 == 0);
+        if (i % 10 == 0) Allocator::Cpu()->Trim();
+        continue;
+      }
+      std::vector<Buffer*> held;
+      for (const size_t bytes : sizes) {
+        held.push_back(allocator.Allocate(bytes));
+        std::memset(held.back()->data(), t, bytes);
+      }
+      for (Buffer* b : held) {
+        wrong.Unless(Holds(b, static_cast<unsigned char>(t)));
+        b->Unref();
+      }
+    }
+  });
+  BOOST_TEST(wrong.count() == 0);
+  BOOST_TEST(allocator.stats().bytes_in_use == 0);
 }
 
 BOOST_AUTO_TEST_CASE(views_keep_their_bytes_and_foreign_memory_is_given_back_once) {

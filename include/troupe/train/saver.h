@@ -206,6 +206,7 @@ class Saver {
   absl::Status SaveByNodes(Session& session, Job* job) const;
   absl::Status WriteValues(const Job& job) const;
   absl::StatusOr<std::string> Write(const Job& job) const;
+  absl::StatusOr<std::string> WriteJob(const Job& job) const;
   SaverOptions options_;
   std::string filename_, save_, restore_;
   std::vector<Assignment> assignments_;

@@ -97,7 +97,7 @@ class Iteration {
       const std::lock_guard lock(mu_);
       ended_ = iterator_ != nullptr;
       // For those who asked before.
-      if (ended_ && IsSaving())
+      if (ended_ && SomebodyWaits())
         ended_ = !Guarded("saving the last position", [&] { position_ = iterator_->Save(); }).ok();
       iterator_ = nullptr;
     }
@@ -131,18 +131,20 @@ class Iteration {
     const ResourceState at = iterator_ != nullptr ? iterator_->Save() : position_;
     ResourceState state{kKind, at.tensors};
     state.tensors.emplace_back(kIteratorKind, Tensor::Scalar(at.kind));
+    const std::lock_guard told(asked_mu_);
+    taken_ = false;
     return state;
   }
-  bool IsSaving() {
+  // Has asked for a state that is not there yet. Under mu_.
+  bool SomebodyWaits() {
     const std::lock_guard lock(asked_mu_);
-    return saving_;
+    return taken_ || !asked_.empty();
   }
   // Those who have asked; without any, false, and nobody is at it any more.
   bool TakeAsked(Visitors* all) {
     const std::lock_guard lock(asked_mu_);
     all->swap(asked_);
-    saving_ = !all->empty();
-    return saving_;
+    return saving_ = taken_ = !all->empty();
   }
   // What a visitor throws is its own matter, and the others are told.
   static void Tell(Visitors* all, const absl::StatusOr<ResourceState>& state) {
@@ -168,6 +170,7 @@ class Iteration {
   std::mutex asked_mu_;  // guards:
   Visitors asked_;
   bool saving_ = false;  // a thread is at it
+  bool taken_ = false;   // it has taken some out of asked_, for whom it has no state yet
 };
 
 // An iteration in a session's container. Thread safe, since any thread may save.

@@ -40,8 +40,8 @@ class Teller {
   std::mutex mu_;
 };
 
-// Whether the process of the runtime has left its cluster: its server was stopped, and does not come
-// back.
+// Whether the process of the runtime has left its cluster: its server was stopped, and does not
+// come back.
 bool HasLeftCluster(const Runtime& runtime);
 
 // Ends what the loops of one process wait for.

@@ -232,8 +232,8 @@ class Worker {
       // What it has goes to another one when it says so.
       if (leaves()) return loop_.NewSession().ok() ? Leave() : Left();
       if (!absl::IsCancelled(s) || !loop_.stop->set()) last_error_ = s;
-      // The chief of the same process tells of losses; when it has made all steps, this one does not
-      // matter any more.
+      // The chief of the same process tells of losses; when it has made all steps, it does not
+      // matter any more how this one fares.
       TROUPE_RETURN_IF_ERROR(loop_.WaitAfter(s, step_, /*tell=*/begun_ && sync_.options().worker != 0,
                                              gives_up() || !loop_.stop->all_steps_made()));
     }

@@ -62,9 +62,11 @@ class Stop {
   CancellationToken token_;
 };
 
-// Whether an error says that a process is lost, which may be started again.
+// Whether an error says that a process is lost, which may be started again. Nobody cancels what a
+// loop asks for but Stop, so what is CANCELLED without it was cut off with something that was lost:
+// a graph that one task was compiling when another one went.
 inline bool SaysLost(const absl::Status& s) {
-  return absl::IsUnavailable(s) || absl::IsAborted(s) || absl::IsFailedPrecondition(s);
+  return absl::IsUnavailable(s) || absl::IsAborted(s) || absl::IsFailedPrecondition(s) || absl::IsCancelled(s);
 }
 
 class Loop {

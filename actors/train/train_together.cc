@@ -348,10 +348,14 @@ class Worker {
   absl::StatusOr<bool> Over() {
     if (sync_.options().worker == 0) return false;
     const RunOptions soon = loop_.Waiting();
-    TROUPE_ASSIGN_OR_RETURN(const std::optional<int64_t> step, StepOfServers(loop_.session(), sync_.state(), soon));
+    const auto asked = StepOfServers(loop_.session(), sync_.state(), soon);
+    if (absl::IsDeadlineExceeded(asked.status())) return false;  // it is asked again
+    TROUPE_ASSIGN_OR_RETURN(const std::optional<int64_t> step, asked);
     if (!step || *step < loop_.options.last_step) return false;
     std::vector<Tensor> ended;
-    TROUPE_RETURN_IF_ERROR(loop_.session().Run(soon, {}, {sync_.state().ended().name()}, {}, &ended, nullptr));
+    const absl::Status s = loop_.session().Run(soon, {}, {sync_.state().ended().name()}, {}, &ended, nullptr);
+    if (absl::IsDeadlineExceeded(s)) return false;
+    TROUPE_RETURN_IF_ERROR(s);
     return ended[0].scalar<int64_t>() >= 1;
   }
   // That it cannot be said is no failure: the chief waits for a while only.

@@ -330,7 +330,7 @@ BOOST_FIXTURE_TEST_CASE(free_blocks_of_other_sizes_make_room, EmptyCache) {
   const int64_t before = Cached();
   BOOST_TEST(before > kQuota - (int64_t{96} << 20));
   BOOST_TEST(before <= kQuota);
-  // What is asked for now is kept and found again.
+  // What somebody asks for then is kept and found again.
   for (int i = 0; i < 3; ++i) {
     Buffer *a = Allocator::Cpu()->Allocate(kNew), *b = Allocator::Cpu()->Allocate(kNew);
     const int64_t taken = Cached();

@@ -61,8 +61,9 @@ class Agent {
     }
     self_->send(desk_, piece_taken{call});
     if (!*whole) return;
-    // The runtime is the first to be captured, and so the last to go.
-    RunAside(true, [keep = runtime_, &system = self_->system(), me = caf::actor_cast<caf::actor>(self_), call,
+    // What is captured first goes last: the runtime, and after it what the process's end waits for.
+    RunAside(true, [at_exit = UntilExit(), keep = runtime_, &system = self_->system(),
+                    me = caf::actor_cast<caf::actor>(self_), call,
                     bytes = std::make_shared<std::vector<char>>(**std::move(whole)),
                     answer = std::make_shared<call_answer>()] {
       const absl::Status read =

@@ -298,7 +298,8 @@ class Desk {
   }
   // The session's share of the runtime keeps the actor system.
   void Aside(std::function<void()> work) {
-    RunAside(session_->runtime()->impl()->aside, [session = session_, work = std::move(work)] { work(); });
+    RunAside(session_->runtime()->impl()->aside,
+             [at_exit = UntilExit(), session = session_, work = std::move(work)] { work(); });
   }
   // A message that has come in pieces.
   void Read(uint64_t call, parcel_piece::Kind kind, std::vector<char> bytes) {

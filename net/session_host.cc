@@ -74,15 +74,19 @@ namespace {
 
 class Host {
  public:
-  Host(caf::event_based_actor* self, std::shared_ptr<Runtime> runtime, const ClientPolicy& policy,
+  Host(caf::event_based_actor* self, std::weak_ptr<Runtime> runtime, std::string task, const ClientPolicy& policy,
        std::shared_ptr<HostedSessions> sessions)
-      : self_(self), runtime_(std::move(runtime)), policy_(policy), sessions_(std::move(sessions)) {
+      : self_(self),
+        runtime_(std::move(runtime)),
+        task_(std::move(task)),
+        policy_(policy),
+        sessions_(std::move(sessions)) {
     for (const caf::actor& desk : sessions_->Desks()) self_->monitor(desk);
   }
 
   session_opened Open(open_session& m) {
     session_opened answer;
-    answer.task = runtime_->options().tasks[0];
+    answer.task = task_;
     answer.lease_ms = policy_.lease.count();
     answer.status = Guarded("a session for a client", [&] {
       TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, MakeSession(m));
@@ -100,7 +104,7 @@ class Host {
   void On(const stop_host&) {
     stopped_ = ReplyToSender<host_stopped>(self_);
     for (const caf::actor& desk : sessions_->Desks())
-      self_->send(desk, end_desk{Unavailable("task ", runtime_->options().tasks[0], " has stopped")});
+      self_->send(desk, end_desk{Unavailable("task ", task_, " has stopped")});
     TellWhenStopped();
   }
 
@@ -113,10 +117,11 @@ class Host {
                                 m.protocol, ": run the same version of Troupe");
     }
     if (!m.client) return InvalidArgument("a session was opened by nobody");
-    if (stopped_) return Unavailable("task ", runtime_->options().tasks[0], " is stopping");
+    const std::shared_ptr<Runtime> runtime = runtime_.lock();
+    if (stopped_ || runtime == nullptr) return Unavailable("task ", task_, " is stopping");
     TROUPE_RETURN_IF_ERROR(sessions_->MayOpen(NodeOf(m.client)));
     SessionOptions options = WithinBounds(m.options);
-    options.runtime = runtime_;
+    options.runtime = runtime;
     // Other clients wait for the desk's thread: only a step that takes no longer than sending it
     // elsewhere runs there.
     options.lend_thread_us = 5;
@@ -127,7 +132,10 @@ class Host {
   }
 
   caf::event_based_actor* const self_;
-  const std::shared_ptr<Runtime> runtime_;
+  // Its supervisor is the runtime's own. With a share the host would end the runtime, and its actor
+  // system, in a turn of that: later than the server's end, perhaps beside that of the process.
+  const std::weak_ptr<Runtime> runtime_;
+  const std::string task_;
   const ClientPolicy policy_;
   const std::shared_ptr<HostedSessions> sessions_;
   std::optional<Reply<host_stopped>> stopped_;
@@ -138,9 +146,10 @@ struct HostState {
   std::unique_ptr<Host> host;
 };
 
-caf::behavior HostBehavior(caf::stateful_actor<HostState>* self, std::shared_ptr<Runtime> runtime,
-                           const ClientPolicy& policy, const std::shared_ptr<HostedSessions>& sessions) {
-  self->state.host = std::make_unique<Host>(self, std::move(runtime), policy, sessions);
+caf::behavior HostBehavior(caf::stateful_actor<HostState>* self, const std::weak_ptr<Runtime>& runtime,
+                           const std::string& task, const ClientPolicy& policy,
+                           const std::shared_ptr<HostedSessions>& sessions) {
+  self->state.host = std::make_unique<Host>(self, runtime, task, policy, sessions);
   Host* const h = self->state.host.get();
   self->set_error_handler([](caf::error&) {});
   self->set_default_handler(caf::drop);
@@ -153,9 +162,10 @@ caf::behavior HostBehavior(caf::stateful_actor<HostState>* self, std::shared_ptr
 
 }  // namespace
 
-caf::actor SpawnHost(caf::actor_system& system, std::shared_ptr<Runtime> runtime, const ClientPolicy& policy,
+caf::actor SpawnHost(caf::actor_system& system, const std::shared_ptr<Runtime>& runtime, const ClientPolicy& policy,
                      std::shared_ptr<HostedSessions> sessions) {
-  return system.spawn<caf::hidden>(HostBehavior, std::move(runtime), policy, std::move(sessions));
+  return system.spawn<caf::hidden>(HostBehavior, std::weak_ptr<Runtime>(runtime), runtime->options().tasks[0], policy,
+                                   std::move(sessions));
 }
 
 namespace {
@@ -170,8 +180,8 @@ void AdoptHost(const std::shared_ptr<Runtime>& runtime, const ClientPolicy& poli
   // The supervisor is the runtime's own.
   spec.spawn = [weak = std::weak_ptr<Runtime>(runtime), policy, sessions = std::move(sessions)](
                    caf::actor_system& system, uint64_t) -> caf::actor {
-    std::shared_ptr<Runtime> of = weak.lock();
-    return of == nullptr ? nullptr : SpawnHost(system, std::move(of), policy, sessions);
+    const std::shared_ptr<Runtime> of = weak.lock();
+    return of == nullptr ? nullptr : SpawnHost(system, of, policy, sessions);
   };
   const caf::actor first = spec.spawn(*in.system, 1);
   in.root->children()->Adopt(std::move(spec), first);

@@ -80,7 +80,7 @@ struct host_stopped {
   absl::Status status;
 };
 
-caf::actor SpawnHost(caf::actor_system& system, std::shared_ptr<Runtime> runtime, const ClientPolicy& policy,
+caf::actor SpawnHost(caf::actor_system& system, const std::shared_ptr<Runtime>& runtime, const ClientPolicy& policy,
                      std::shared_ptr<HostedSessions> sessions);
 
 // A host as a child of the runtime's supervisor.

@@ -1,6 +1,7 @@
 // SessionOptions.target: sessions in servers, as the Session objects of this process call them.
 #include <atomic>
 #include <caf/binary_serializer.hpp>
+#include <future>
 #include <mutex>
 #include <string>
 #include <type_traits>
@@ -11,6 +12,7 @@
 #include "actors/runtime/runtime_impl.h"
 #include "actors/session/session_elsewhere.h"
 #include "actors/step/answers.h"
+#include "actors/threads/inside_actor.h"
 #include "actors/threads/process.h"
 #include "actors/threads/surely.h"
 #include "graph/core/guarded.h"
@@ -62,6 +64,7 @@ class TargetSession : public SessionElsewhere {
   ~TargetSession() override {
     NoLoggerAfter restore;
     Close();
+    AwaitAgent();
     agent_ = nullptr;
     desk_ = nullptr;
     runtime_ = nullptr;  // perhaps the last share, and the node's end
@@ -128,6 +131,15 @@ class TargetSession : public SessionElsewhere {
   }
 
  private:
+  // The agent has a share of the runtime, too. If that were the last one, the node would end beside
+  // what the program does next, which may be its own end.
+  void AwaitAgent() {
+    if (InsideActor() || runtime_->impl()->process != ThisProcess()) return;
+    const auto ended = std::make_shared<std::promise<void>>();
+    agent_->attach_functor([ended] { ended->set_value(); });
+    constexpr milliseconds kAtMost{1000};  // callbacks of calls that wait are called in its turn
+    (void)ended->get_future().wait_for(kAtMost);
+  }
   caf::actor_system& system() const { return *runtime_->impl()->system; }
   template <class Message>
   void Tell(const Message& m) {

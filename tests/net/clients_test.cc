@@ -551,6 +551,22 @@ BOOST_AUTO_TEST_CASE(a_worker_waits_for_a_chief_in_another_process) {
   BOOST_TEST(create(true).value_or(0) == 4);
 }
 
+// What is still to end when a program goes on would end beside the program's own end.
+BOOST_AUTO_TEST_CASE(servers_and_sessions_leave_no_runtime_that_ends_by_itself) {
+  for (int i = 0; i < 20; ++i) {
+    auto server = Server::Start(Alone()).value();
+    const std::weak_ptr<Runtime> servers = server->runtime();
+    auto session = Session::Create(At(*server)).value();
+    const std::weak_ptr<Runtime> clients = session->runtime()->impl()->self;
+    Model m;
+    TROUPE_REQUIRE_OK(session->Extend(*m.root.graph()));
+    session = nullptr;
+    BOOST_TEST(clients.expired());
+    server = nullptr;
+    BOOST_TEST(servers.expired());
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace

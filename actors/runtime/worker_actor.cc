@@ -67,7 +67,16 @@ void GraphsInWork::Withdraw(const withdraw_graph& message) {
 
 void GraphsInWork::WithdrawAll() {
   std::lock_guard<std::mutex> lock(mu_);
-  for (const auto& job : jobs_) job->withdrawn.store(true);
+  for (const auto& job : jobs_) {
+    job->died.store(true);
+    job->withdrawn.store(true);
+  }
+}
+
+absl::Status GraphsInWork::Job::Wanted() const {
+  if (!withdrawn.load()) return absl::OkStatus();
+  if (died.load()) return absl::AbortedError("the worker that was asked for the graph has died; it is restarted");
+  return Cancelled("nobody waits for the graph any more");
 }
 
 device_list Worker::Devices(const list_devices& question) const {
@@ -120,9 +129,7 @@ graph_registered Worker::Register(const register_graph& request, const GraphsInW
 
 absl::Status Worker::Register(const register_graph& request, const GraphsInWork::Job& work,
                               graph_registered* answer) const {
-  const std::function<absl::Status()> wanted = [&] {
-    return work.withdrawn.load() ? Cancelled("nobody waits for the graph any more") : absl::OkStatus();
-  };
+  const std::function<absl::Status()> wanted = [&] { return work.Wanted(); };
   const SessionScope session(request.session, request.share_variables);
   std::vector<std::shared_ptr<const CompiledPart>> compiled;
   for (const register_graph::Part& part : request.parts) {
@@ -236,7 +243,8 @@ caf::behavior WorkerBehavior(caf::stateful_actor<WorkerState>* self, std::shared
   self->state.children = std::move(children);
   if (runtime != nullptr) self->state.remote = runtime->remote_steps;
   self->state.children->TakeOver(self);
-  // The first has none, and whoever waited for work of another incarnation has been answered.
+  // The first has none. Whoever waited for work of another incarnation has been answered, or hears
+  // of its death from this answer.
   self->state.worker->in_work()->WithdrawAll();
   self->set_down_handler([self](caf::down_msg& down) { self->state.children->OnDown(self, down); });
   self->set_exit_handler([self](caf::exit_msg& e) {

@@ -14,8 +14,9 @@
 //   alive  withdraw_graph                   6 the graph's work ends before its next part. If the      by 3, if it has not ended;
 //                                             session has ended: its state is removed, now and when   of a request: done
 //                                             work for it ends. The session asks, and does that itself if the worker is dead
-//   (new)  (spawned again)                  7 as 6 for what the one before worked on: the sessions    as 6; nobody waits for it
-//                                             have noted its death, and answered who waited
+//   (new)  (spawned again)                  7 as 6 for what the one before worked on: the sessions    ABORTED; nobody waits for it, but
+//                                             of this process have noted its death, and answered      perhaps in another process
+//                                             who waited
 //
 //   alive  link_graph, drop_graph, run_parts, part_letter, settle_step, parts_done, step_letter
 //                                           8 hand it to the steps that several processes run    as step/remote_steps.h says
@@ -109,6 +110,9 @@ class GraphsInWork {
     std::string session;
     int64_t compile = 0;
     std::atomic<bool> withdrawn{false};
+    std::atomic<bool> died{false};  // set before `withdrawn`: the worker that was asked has died
+    // OK while the work is to go on.
+    absl::Status Wanted() const;
     bool session_ended = false;  // guarded by the list's lock
     std::shared_ptr<void> under_way;
   };

@@ -1,6 +1,7 @@
 // Graphs that workers compile while nobody waits for them any more: withdraw_graph, from the
 // session that sends it to the worker that stops.
 #include <condition_variable>
+#include <future>
 #include <mutex>
 
 #include "actors/session/session_impl.h"
@@ -172,6 +173,9 @@ BOOST_FIXTURE_TEST_CASE(worker_edge_7_what_a_dead_worker_worked_on_ends, Withdra
   const caf::actor next = NewWorker(2);
   stage.Play();
   door.Open();
+  absl::Status status;
+  asker->receive([&](const graph_registered& a) { status = a.status; });
+  BOOST_TEST(absl::IsAborted(status), status);  // nobody has withdrawn it
   BOOST_TEST(in_work->WaitUntilNone(1min));
   BOOST_TEST(doors.load() == 1);
   stage.Kill(next);
@@ -268,6 +272,71 @@ BOOST_FIXTURE_TEST_CASE(worker_edge_6_a_session_may_end_while_its_worker_is_down
 session <- close_request | close OK; )");
   BOOST_TEST(containers->List().empty());
   BOOST_TEST(work.End(*job));
+}
+
+// A worker that never compiles, and answers a withdrawal before the session has sent the next
+// message.
+class PromptWorker : public caf::monitorable_actor {
+ public:
+  explicit PromptWorker(caf::actor_config config) : caf::monitorable_actor(config) {}
+  void enqueue(caf::mailbox_element_ptr what, caf::execution_unit*) override {
+    caf::type_erased_tuple& content = what->content();
+    if (content.match_elements<register_graph>()) {
+      asked_ = what->sender;
+      compile_ = content.get_as<register_graph>(0).compile;
+    } else if (content.match_elements<withdraw_graph>() && asked_ != nullptr) {
+      graph_registered answer;
+      answer.compile = compile_;
+      answer.task = "/job:localhost/replica:0/task:0";
+      answer.status = Cancelled("nobody waits");
+      caf::anon_send(caf::actor_cast<caf::actor>(std::exchange(asked_, nullptr)), std::move(answer));
+      // Time enough to take that for the answer to the compile.
+      told = heard.get_future().wait_for(200ms) == std::future_status::ready;
+      answered = true;
+    }
+  }
+  std::promise<void> heard;  // set when the compile has been answered
+  std::atomic<bool> told{false}, answered{false};
+
+ private:
+  caf::strong_actor_ptr asked_;
+  int64_t compile_ = 0;
+};
+
+// One task's worker is gone when the other's has been asked already.
+BOOST_AUTO_TEST_CASE(a_compile_that_cannot_be_sent_says_so_whatever_a_worker_answers_meanwhile) {
+  const std::string first = "/job:localhost/replica:0/task:0", second = "/job:localhost/replica:0/task:1";
+  const std::shared_ptr<Runtime> runtime =
+      StartRuntime({.threads = 2, .tasks = {first, second}}, CastPolicies()).value();
+  Scope root = Scope::NewRootScope();
+  const Output x = ops::Placeholder(root.WithDevice("/task:0").WithOpName("x"), DType::kFloat);
+  const Output here = ops::Neg(root.WithDevice("/task:0").WithOpName("here"), x);
+  ops::Neg(root.WithDevice("/task:1").WithOpName("there"), here);
+  const std::vector<std::pair<std::string, Tensor>> feeds = {{"x", Tensor::Scalar(1.0f)}};
+  auto session = Session::Create({.runtime = runtime}).value();
+  TROUPE_REQUIRE_OK(session->Extend(*root.graph()));
+  TROUPE_REQUIRE_OK(session->Run(feeds, {"here"}, {}, nullptr));
+  Directory& directory = *runtime->impl()->directory;
+  caf::actor_system& system = *runtime->impl()->system;
+  const caf::actor workers[] = {directory.Find(WorkerName(first)), directory.Find(WorkerName(second))};
+  const auto prompt = caf::make_actor<PromptWorker, caf::strong_actor_ptr>(system.next_actor_id(), system.node(),
+                                                                           &system, caf::actor_config());
+  auto* const logic = static_cast<PromptWorker*>(caf::actor_cast<caf::abstract_actor*>(prompt));
+  directory.Set(WorkerName(first), caf::actor_cast<caf::actor>(prompt), 1);
+  directory.Lose(WorkerName(second), absl::UnavailableError("the second worker is gone"));
+  std::promise<absl::Status> ended;
+  session->RunAsync({}, feeds, {"there"}, {}, [&](absl::Status s, std::vector<Tensor>) {
+    logic->heard.set_value();
+    ended.set_value(std::move(s));
+  });
+  const absl::Status s = ended.get_future().get();
+  BOOST_TEST(absl::IsUnavailable(s), s);
+  BOOST_TEST(s.message().find("the second worker is gone") != std::string::npos, s);
+  BOOST_TEST(logic->answered.load());
+  BOOST_TEST(!logic->told.load());
+  directory.Set(WorkerName(first), workers[0], 1);
+  directory.Set(WorkerName(second), workers[1], 1);
+  TROUPE_REQUIRE_OK(session->Run(feeds, {"there"}, {}, nullptr));
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // StringJoin: texts one behind the other, element by element.
 #include "kernels/common/op_file.h"
 
-namespace troupe::io {
+namespace troupe::parse {
 namespace {
 
 TROUPE_OP("StringJoin")
@@ -60,4 +60,4 @@ class StringJoinKernel {
 TROUPE_KERNEL("StringJoin").Device("CPU").Class<StringJoinKernel>();
 
 }  // namespace
-}  // namespace troupe::io
+}  // namespace troupe::parse

@@ -6,7 +6,7 @@
 #include <system_error>
 #include <thread>
 
-#include "kernels/io/dataset_stages.h"
+#include "kernels/dataset/stages.h"
 
 namespace troupe {
 namespace dataset {

@@ -3,7 +3,7 @@
 #include <functional>
 #include <mutex>
 
-#include "kernels/io/dataset_stages.h"
+#include "kernels/dataset/stages.h"
 
 namespace troupe {
 namespace dataset {

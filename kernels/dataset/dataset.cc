@@ -1,5 +1,5 @@
 // The iterator of a data set, and its position.
-#include "kernels/io/dataset_stages.h"
+#include "kernels/dataset/stages.h"
 
 namespace troupe {
 namespace dataset {

@@ -1,4 +1,4 @@
-#include "kernels/io/dataset_stages.h"
+#include "kernels/dataset/stages.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-// What the files of data sets (dataset_*.cc) share: stages, sources, and what is saved of them.
+// What the files of this folder share: stages of data sets, sources, and what is saved of them.
 //
 // Each transformation is a Source, which makes Stages: a Stage pulls from the stages before it. A
 // stage saves itself under keys of one beginning, and those before it under longer ones, so keys
@@ -7,8 +7,8 @@
 //
 // Thread rule: a Source is immutable and may be used by any number of threads. A Stage belongs to
 // one thread at a time. The functions are pure, but for the state that they are given.
-#ifndef TROUPE_KERNELS_IO_DATASET_STAGES_H_
-#define TROUPE_KERNELS_IO_DATASET_STAGES_H_
+#ifndef TROUPE_KERNELS_DATASET_STAGES_H_
+#define TROUPE_KERNELS_DATASET_STAGES_H_
 
 #include <cstdint>
 #include <exception>
@@ -123,4 +123,4 @@ class InputStage : public Stage {
 }  // namespace dataset
 }  // namespace troupe
 
-#endif  // TROUPE_KERNELS_IO_DATASET_STAGES_H_
+#endif  // TROUPE_KERNELS_DATASET_STAGES_H_

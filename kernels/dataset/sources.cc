@@ -4,7 +4,7 @@
 #include <iterator>
 
 #include "kernels/common/elements.h"
-#include "kernels/io/dataset_stages.h"
+#include "kernels/dataset/stages.h"
 
 namespace troupe {
 namespace dataset {

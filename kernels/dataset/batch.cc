@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "kernels/common/elements.h"
-#include "kernels/io/dataset_stages.h"
+#include "kernels/dataset/stages.h"
 
 namespace troupe {
 namespace dataset {

@@ -149,7 +149,13 @@ void TaskWent(Runtime& runtime, const std::string& task, uint64_t incarnation, c
 }
 
 void LeaveCluster(Runtime& runtime) {
-  runtime.impl()->remote->Leave(Unavailable("a task of the step has left its cluster"));
+  // Told of each of the others, but it is not they who left.
+  runtime.impl()->remote->Leave(Unavailable("task ", runtime.impl()->tasks[0].name, " has left its cluster"));
+}
+
+bool HasLeftCluster(const Runtime& runtime) {
+  const std::shared_ptr<RemoteTasks>& remote = runtime.impl()->remote;
+  return remote != nullptr && remote->left();
 }
 
 caf::actor WorkerOf(const Runtime& runtime, const std::string& task) {

@@ -73,6 +73,9 @@ void TaskCame(Runtime& runtime, RemoteTask task);
 void TaskWent(Runtime& runtime, const std::string& task, uint64_t incarnation, const absl::Status& why);
 // Ends all that other processes have here, and forgets them. TaskCame does nothing afterwards.
 void LeaveCluster(Runtime& runtime);
+// Whether LeaveCluster was called: the process's server was stopped, and does not come back. Never
+// for a runtime of no cluster.
+bool HasLeftCluster(const Runtime& runtime);
 
 // The handle that other processes get of one of this runtime's own tasks. Null while it is being
 // restarted, and for a task that the runtime is not.

@@ -4,7 +4,7 @@
 
 namespace troupe::train {
 
-void TellBegun(const Loop& loop, const ServerRecovery::Begun& begun) {
+void TellBegun(const TrainingLoop& loop, const ServerRecovery::Begun& begun) {
   loop.teller->Tell({.kind = TrainingEvent::kBegin,
                      .step = begun.step,
                      .from = begun.from,
@@ -18,10 +18,10 @@ bool IsSaved(const CheckpointPolicy& policy, int64_t step) {
   return !policy.folder.empty() && policy.every_steps > 0 && step % policy.every_steps == 0;
 }
 
-absl::Status SaveAndTell(ServerRecovery* recovery, Loop* loop, int64_t step, bool last, int64_t* saved) {
+absl::Status SaveAndTell(ServerRecovery* recovery, TrainingLoop* loop, int64_t step, bool last, int64_t* saved) {
   const auto start = std::chrono::steady_clock::now();
   const absl::StatusOr<std::string> path = recovery->Save(loop->session(), step);
-  loop->NotCounted(start);
+  loop->NotCounted(start, path.status());
   if (path.ok()) {
     *saved = step;
     if (!path->empty()) loop->teller->Tell({.kind = TrainingEvent::kSaved, .step = step, .path = *path});
@@ -32,11 +32,13 @@ absl::Status SaveAndTell(ServerRecovery* recovery, Loop* loop, int64_t step, boo
   return absl::OkStatus();
 }
 
-absl::Status RunAtEnd(Loop* loop) {
+absl::Status RunAtEnd(TrainingLoop* loop) {
   if (!loop->options.at_end) return absl::OkStatus();
   const auto start = std::chrono::steady_clock::now();
   const absl::Status s = Guarded("TrainingOptions.at_end", [&] { return loop->options.at_end(loop->session()); });
-  loop->NotCounted(start);
+  loop->NotCounted(start, s);
+  // It says no: with no step is anything lost that would come back.
+  if (absl::IsCancelled(s) && !loop->stop->set()) loop->FailedByUser();
   return s;
 }
 

@@ -9,9 +9,9 @@
 
 #include <spdlog/spdlog.h>
 
+#include "actors/runtime/remote_tasks.h"
 #include "actors/runtime/runtime_impl.h"
 #include "actors/threads/aside.h"
-#include "actors/train/replica_loop.h"
 #include "actors/watch/call_wait.h"
 #include "troupe/files.h"
 #include "troupe/proto/config.pb.h"

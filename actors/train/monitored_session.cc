@@ -8,8 +8,8 @@
 #include <spdlog/spdlog.h>
 
 #include "actors/watch/call_wait.h"
+#include "actors/runtime/remote_tasks.h"
 #include "actors/runtime/runtime_impl.h"
-#include "actors/train/replica_loop.h"
 #include "actors/train/ready_board.h"
 #include "graph/core/guarded.h"
 #include "troupe/files.h"
@@ -198,6 +198,7 @@ struct MonitoredSession::Impl {
   std::unique_ptr<SessionCreator> creator;
   MonitoredSessionOptions options;
   std::unique_ptr<Session> session;
+  std::weak_ptr<Runtime> runtime;  // of the last session
   std::vector<std::unique_ptr<Companions>> companions;
   bool stop = false, closed = false;
   absl::Status failed;
@@ -246,14 +247,17 @@ struct MonitoredSession::Impl {
       return StopsOrThrows("Companions::should_stop", [&] { return c->should_stop(); });
     });
   }
-  // A new session may do better; not where this process's own server was stopped.
+  // A new session may do better; not where this process's own server was stopped, which a session
+  // that could not be made does not tell.
   bool Recovers(const absl::Status& s) const {
-    return IsRecoverable(s) && (session == nullptr || !HasLeftCluster(*session->runtime()));
+    const std::shared_ptr<Runtime> its = runtime.lock();
+    return IsRecoverable(s) && (its == nullptr || !HasLeftCluster(*its));
   }
   absl::Status MakeOnce() {
     TROUPE_ASSIGN_OR_RETURN(session,
                             Guarded("SessionCreator::CreateSession", [&] { return creator->CreateSession(); }));
     if (session == nullptr) return InvalidArgument("SessionCreator::CreateSession gave no session");
+    runtime = session->runtime()->impl()->self;
     ++made;
     if (options.start_queue_runners && root.graph()->collections().contains(kQueueRunners)) {
       auto runners = std::make_unique<RunnersOfGraph>(*session);

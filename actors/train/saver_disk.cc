@@ -85,19 +85,23 @@ void Saver::Disk::Keep(const std::string& path, double time) {
 void Saver::Disk::TakeOver(const std::string& of, const std::string& latest_filename) {
   const std::string key = KeyOfFolder(of);
   if (of == folder && key == folder_key) return;
-  folder = of;
-  folder_key = key;
+  // Where memory runs out meanwhile, the next save takes over.
+  std::string its_folder = of, its_key = key;
+  folder.clear();
+  folder_key.clear();
   kept.clear();
   last_preserved = TimeNow();
-  const absl::StatusOr<proto::CheckpointState> state = ReadState(folder, latest_filename);
-  if (!state.ok()) return;
-  for (int i = 0; i < state->all_model_checkpoint_paths_size(); ++i) {
-    const std::string& path = state->all_model_checkpoint_paths(i);
-    if (!CheckpointExists(path)) continue;
-    const bool timed = i < state->all_model_checkpoint_timestamps_size();
-    Keep(path, timed ? state->all_model_checkpoint_timestamps(i) : last_preserved);
+  if (const absl::StatusOr<proto::CheckpointState> state = ReadState(of, latest_filename); state.ok()) {
+    for (int i = 0; i < state->all_model_checkpoint_paths_size(); ++i) {
+      const std::string& path = state->all_model_checkpoint_paths(i);
+      if (!CheckpointExists(path)) continue;
+      const bool timed = i < state->all_model_checkpoint_timestamps_size();
+      Keep(path, timed ? state->all_model_checkpoint_timestamps(i) : last_preserved);
+    }
+    if (state->last_preserved_timestamp() > 0) last_preserved = state->last_preserved_timestamp();
   }
-  if (state->last_preserved_timestamp() > 0) last_preserved = state->last_preserved_timestamp();
+  folder.swap(its_folder);
+  folder_key.swap(its_key);
 }
 
 absl::Status Saver::Disk::WriteList(const SaverOptions& options, const std::string& newest,
@@ -118,6 +122,7 @@ absl::Status Saver::Disk::WriteList(const SaverOptions& options, const std::stri
 void Saver::Disk::DropOld(const SaverOptions& options) {
   if (options.max_to_keep <= 0) return;
   while (kept.size() > static_cast<size_t>(options.max_to_keep)) {
+    old.reserve(old.size() + 1);  // before it is taken from the others
     const Kept oldest = kept.front();
     kept.erase(kept.begin());
     if (oldest.time > last_preserved + options.keep_checkpoint_every_n_hours * 3600) {

@@ -1,6 +1,6 @@
 #include "actors/train/step_tracer.h"
 
-#include "actors/train/replica_loop.h"
+#include "actors/train/training_loop.h"
 
 namespace troupe::train {
 

@@ -3,7 +3,7 @@
 
 #include "actors/threads/inside_actor.h"
 #include "actors/train/chief.h"
-#include "actors/train/replica_loop.h"
+#include "actors/train/training_loop.h"
 #include "actors/train/server_recovery.h"
 #include "actors/train/step_tracer.h"
 #include "troupe/train/train_together.h"
@@ -92,7 +92,7 @@ class Apart {
   const bool chief_;
   StepTracer& tracer_;
   std::optional<ServerRecovery> recovery_;
-  Loop loop_;
+  TrainingLoop loop_;
   int64_t seen_ = 0, saved_ = -1, lost_updates_ = 0;
   bool begun_ = false;
 };

@@ -5,7 +5,7 @@
 
 #include "actors/threads/inside_actor.h"
 #include "actors/train/chief.h"
-#include "actors/train/replica_loop.h"
+#include "actors/train/training_loop.h"
 #include "actors/train/server_recovery.h"
 #include "actors/train/step_tracer.h"
 
@@ -107,7 +107,7 @@ class MirrorChief {
   const MirroredTraining& mirrored_;
   StepTracer& tracer_;
   ServerRecovery recovery_;
-  Loop loop_;
+  TrainingLoop loop_;
   int64_t step_ = 0, seen_ = 0, saved_ = -1, lost_updates_ = 0, restarts_ = 0;
   bool begun_ = false;
 };
@@ -187,7 +187,7 @@ class Follower {
   const MirroredTraining& mirrored_;
   const size_t replica_;
   ServerRecovery recovery_;
-  Loop loop_;
+  TrainingLoop loop_;
 };
 
 }  // namespace

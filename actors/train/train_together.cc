@@ -11,7 +11,7 @@
 #include "actors/train/chief.h"
 #include "actors/train/elastic_watch.h"
 #include "actors/train/part_rounds.h"
-#include "actors/train/replica_loop.h"
+#include "actors/train/training_loop.h"
 #include "actors/train/server_recovery.h"
 #include "actors/train/step_tracer.h"
 #include "actors/train/sync_rounds.h"
@@ -209,7 +209,7 @@ class Chief {
   StepTracer& tracer_;
   ServerRecovery recovery_;
   const Graph* const graph_;
-  Loop loop_;
+  TrainingLoop loop_;
   std::unique_ptr<Rounds> rounds_;
   std::optional<AbsenceWatch> absence_;
   int64_t seen_ = 0, saved_ = -1, lost_updates_ = 0;
@@ -367,7 +367,7 @@ class Worker {
     const int worker = sync_.options().worker;
     if (part < 0 || (sync_.elastic() && part >= sync_.take())) return Internal("a token of part ", part);
     const Tensor notice = Words({SyncReplicas::kGradient, worker, life_, number});
-    Loop::FeedsFunction from = loop_.options.feeds;
+    TrainingLoop::FeedsFunction from = loop_.options.feeds;
     if (sync_.elastic()) from = [&](int64_t s) { return loop_.options.part_feeds(s, part); };
     TROUPE_ASSIGN_OR_RETURN(const Feeds feeds, loop_.FeedsOf(from, step, {{sync_.notice().name(), notice}}));
     // In the chief's process an update comes after it, and an elastic one may have another part.
@@ -381,7 +381,7 @@ class Worker {
 
   const SyncReplicas& sync_;
   StepTracer& tracer_;
-  Loop loop_;
+  TrainingLoop loop_;
   int64_t life_, step_ = 0;
   bool begun_ = false, left_ = false;
   absl::Status last_error_;
@@ -413,8 +413,10 @@ absl::StatusOr<TrainingReport> TrainTogether(const Scope& root, const SyncReplic
   Chief chief(root, sync, options, &teller, &stop, &tracer);
   TROUPE_RETURN_IF_ERROR(root.status());
   Worker worker(root, sync, options, &teller, &stop, &tracer);
+  bool told = false;  // that it is to stop
   std::future<absl::Status> led = std::async(std::launch::async, [&] {
     absl::Status s = Guarded("the chief of a training", [&] { return chief.Run(); });
+    told = stop.set();
     // Its worker may have lost the token of the end, and would wait for one for ever.
     stop.Set();
     return s;
@@ -429,7 +431,7 @@ absl::StatusOr<TrainingReport> TrainTogether(const Scope& root, const SyncReplic
     if (!why.ok()) return why;
   }
   // Who was told to stop says so; the other one says why.
-  if (!s.ok() && (worked.ok() || !absl::IsCancelled(s))) return s;
+  if (!s.ok() && (worked.ok() || !absl::IsCancelled(s) || !told)) return s;
   // When all is done, it does not matter how the worker ended.
   if (!s.ok()) return worked;
   chief.Report(&report);

@@ -273,7 +273,10 @@ class GoneFiles : public HeldFiles {
   explicit GoneFiles(const std::atomic<bool>* gone) : HeldFiles([](auto, const std::string&) {}), gone_(*gone) {}
   absl::StatusOr<std::unique_ptr<files::WritableFile>> OpenToWrite(const std::string& path,
                                                                    files::WriteMode mode) override {
-    if (gone_) return Unavailable("the store is out of reach");
+    if (gone_) {
+      std::this_thread::sleep_for(400ms);
+      return Unavailable("the store is out of reach");
+    }
     return HeldFiles::OpenToWrite(path, mode);
   }
 
@@ -281,7 +284,8 @@ class GoneFiles : public HeldFiles {
   const std::atomic<bool>& gone_;
 };
 
-// All servers have all that they need, each time that the chief begins again.
+// All servers have all that they need, each time that the chief begins again. The store takes its
+// time before it says no.
 BOOST_AUTO_TEST_CASE(a_last_checkpoint_that_cannot_be_written_is_given_up) {
   static std::atomic<bool> gone{false};  // file systems stay registered
   REQUIRE_OK(files::RegisterFileSystem("gone", std::make_shared<GoneFiles>(&gone)));
@@ -296,6 +300,25 @@ BOOST_AUTO_TEST_CASE(a_last_checkpoint_that_cannot_be_written_is_given_up) {
   BOOST_TEST(absl::IsUnavailable(s), s);
   BOOST_TEST(s.message().find("out of reach") != std::string::npos, s);
   BOOST_TEST(run.losses.size() == 10u);
+  // The time of the first save does not count, that of the next ones does.
+  BOOST_TEST(run.lost.size() >= 1u);
+  BOOST_TEST(run.lost.size() <= 3u);
+}
+
+BOOST_AUTO_TEST_CASE(an_at_end_that_says_cancelled_is_asked_once) {
+  for (const bool async : {false, true}) {
+    Run run(1);
+    run.async = async;
+    int asked = 0;
+    run.at_end = [&] {
+      ++asked;
+      return Cancelled("the operator has stopped the evaluation");
+    };
+    const absl::Status s = run.Part(0).status();
+    BOOST_TEST(absl::IsCancelled(s), s);
+    BOOST_TEST(s.message().find("the operator") != std::string::npos, s);
+    BOOST_TEST(asked == 1);
+  }
 }
 
 // The queue of its tokens is closed while at_end runs: it fails, and cannot be told of the end.

@@ -170,7 +170,7 @@ struct Run {
     options.at_end = [&](Session& session) {
       bits = Bits(session, m.root);
       if (before_end) before_end(m, session);
-      return absl::OkStatus();
+      return at_end ? at_end() : absl::OkStatus();
     };
     return async ? TrainApart(m.root, *m.apart, options) : TrainTogether(m.root, *m.sync, options);
   }
@@ -212,6 +212,7 @@ struct Run {
   std::function<absl::Status(int worker, int64_t step)> before_feeds;
   std::function<absl::Status(int64_t step)> before_update;
   std::function<void(const Model& chief, Session& session)> before_end;
+  std::function<absl::Status()> at_end;
   std::mutex mu;
   std::map<int64_t, std::vector<double>> losses;  // by step; again after a restore
   std::vector<TrainingEvent> begins;

@@ -12,8 +12,9 @@
 // parameter server all servers go back to the newest checkpoint, and all workers with them, unless
 // they have live replicas (SyncReplicasOptions.live_replicas).
 //
-// Others notice by the error of a step, and begin anew by themselves: UNAVAILABLE and ABORTED, and
-// FAILED_PRECONDITION for variables without a value. With synchronous training that takes all
+// Others notice by the error of a step, and begin anew by themselves: UNAVAILABLE and ABORTED,
+// CANCELLED where nobody has cancelled anything, and FAILED_PRECONDITION for variables without a
+// value. With synchronous training that takes all
 // gradients (SyncReplicas) all losses and variables are then those of a run in which nobody was
 // lost, bit for bit, if gradients are a function of the variables and of what `feeds` gives: what a
 // worker draws at random must come from there, too, since its random streams begin anew with it.

@@ -1,13 +1,11 @@
-#include "actors/train/replica_loop.h"
+#include "actors/train/training_loop.h"
 
 #include "actors/runtime/remote_tasks.h"
-#include "actors/runtime/runtime_impl.h"
 
 namespace troupe::train {
 
-bool HasLeftCluster(const Runtime& runtime) {
-  const std::shared_ptr<RemoteTasks>& remote = runtime.impl()->remote;
-  return remote != nullptr && remote->left();
+bool TrainingLoop::left() const {
+  return options.session.runtime != nullptr && HasLeftCluster(*options.session.runtime);
 }
 
 void AwaitOthers(Session& session, const ServerState& state, int workers, std::chrono::steady_clock::time_point end) {

@@ -1,15 +1,15 @@
 // What the loops of chiefs and workers share: sessions that are made anew after a loss, which
 // errors are one, and how long to try.
 //
-//   Loop loop(...);
+//   TrainingLoop loop(...);
 //   while (!done) {
 //     absl::Status s = OneTry(loop);   // from a new session to the end, or to an error
 //     if (!s.ok()) TROUPE_RETURN_IF_ERROR(loop.WaitAfter(s, step));
 //   }
 //
-// Thread rule: a Loop is for one thread; Teller and Stop are thread safe.
-#ifndef TROUPE_ACTORS_TRAIN_REPLICA_LOOP_H_
-#define TROUPE_ACTORS_TRAIN_REPLICA_LOOP_H_
+// Thread rule: a TrainingLoop is for one thread; Teller and Stop are thread safe.
+#ifndef TROUPE_ACTORS_TRAIN_TRAINING_LOOP_H_
+#define TROUPE_ACTORS_TRAIN_TRAINING_LOOP_H_
 
 #include <algorithm>
 #include <atomic>
@@ -40,10 +40,6 @@ class Teller {
   std::mutex mu_;
 };
 
-// Whether the process of the runtime has left its cluster: its server was stopped, and does not
-// come back.
-bool HasLeftCluster(const Runtime& runtime);
-
 // Ends what the loops of one process wait for.
 class Stop {
  public:
@@ -69,9 +65,9 @@ inline bool SaysLost(const absl::Status& s) {
   return absl::IsUnavailable(s) || absl::IsAborted(s) || absl::IsFailedPrecondition(s) || absl::IsCancelled(s);
 }
 
-class Loop {
+class TrainingLoop {
  public:
-  Loop(const Graph* graph, const TrainingOptions& options, Teller* teller, Stop* stop)
+  TrainingLoop(const Graph* graph, const TrainingOptions& options, Teller* teller, Stop* stop)
       : options(options), teller(teller), stop(stop), graph_(graph), went_on_(Clock::now()) {}
 
   // A new session of the graph, in place of the one before.
@@ -92,8 +88,13 @@ class Loop {
     told_ = false;
     done_since_back_ = true;
   }
-  // From `start` on something was done that takes as long as it likes: that time does not count.
-  void NotCounted(std::chrono::steady_clock::time_point start) { went_on_ += Clock::now() - start; }
+  // From `start` on something was done that takes as long as it likes: that time does not count,
+  // unless it has failed again since what was lost was back.
+  void NotCounted(std::chrono::steady_clock::time_point start, const absl::Status& done) {
+    if (done.ok() || done_since_back_) went_on_ += Clock::now() - start;
+  }
+  // What failed is the user's: it ends training, whatever the error.
+  void FailedByUser() { users_error_ = true; }
   // What was lost is back, and nothing is done yet. It has all the time again, but not if nothing
   // has been done since it was back before: then what fails is what failed before.
   void Back() {
@@ -150,7 +151,7 @@ class Loop {
 
  private:
   using Clock = std::chrono::steady_clock;
-  bool left() const { return options.session.runtime != nullptr && HasLeftCluster(*options.session.runtime); }
+  bool left() const;
   static constexpr std::chrono::milliseconds kFirstPause{5}, kLastPause{200};
   const Graph* const graph_;
   std::unique_ptr<Session> session_;
@@ -174,4 +175,4 @@ void AwaitOthers(Session& session, const ServerState& state, int workers,
 
 }  // namespace troupe::train
 
-#endif  // TROUPE_ACTORS_TRAIN_REPLICA_LOOP_H_
+#endif  // TROUPE_ACTORS_TRAIN_TRAINING_LOOP_H_

@@ -45,7 +45,7 @@ void SessionMaster::DoCompile(const Work& work) {
       if (IsRemote(p->tasks[i])) state_->Touch(tasks_.name(p->tasks[i]));
       if (!ToWorker(p->tasks[i], from, std::move(messages[i]))) {
         {
-          // First: those that are told may answer, CANCELLED, at once, and that is not why it failed.
+          // First: those that are told may answer CANCELLED at once, which is not why it failed.
           std::lock_guard<std::mutex> lock(mu_);
           registering_.erase(work.waiting);
         }

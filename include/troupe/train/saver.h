@@ -160,8 +160,8 @@ class Saver {
   void SaveAsync(Session& session, const std::string& path, const SaveOptions& options, SaveCallback done);
   // Tells that a SaveAsync is near. Memory for the variables that steps changed while an earlier
   // one was being written, and so copied, is then made ready on another thread: to copy to memory
-  // that is fresh takes some four times as long. It is kept until the next save has ended, or the last
-  // one of several. CheckpointSaverHook calls this when nine tenths of the time between two
+  // that is fresh takes some four times as long. It is kept until the next save has ended, or the
+  // last one of several. CheckpointSaverHook calls this when nine tenths of the time between two
   // saves are over.
   void ExpectSave() const;
   // Waits until no save of this Saver or its copies is under way.

@@ -11,16 +11,17 @@
 //   alive  exit                             5 questions in the mailbox are dropped; the supervisor none
 //                                             ends the steps of the task, tells the sessions, and spawns the
 //                                             next incarnation. What is worked on goes on until 7
-//   alive  withdraw_graph                   6 the graph's work ends before its next part. If the      by 3, if it has not ended;
-//                                             session has ended: its state is removed, now and when   of a request: done
-//                                             work for it ends. The session asks, and does that itself if the worker is dead
-//   (new)  (spawned again)                  7 as 6 for what the one before worked on: the sessions    ABORTED; nobody waits for it, but
-//                                             of this process have noted its death, and answered      perhaps in another process
-//                                             who waited
+//   alive  withdraw_graph                   6 the graph's work ends before its next part. If     by 3, if it has not
+//                                             the session has ended: its state is removed, now    ended; of a request:
+//                                             and when work for it ends. The session asks, and    done
+//                                             does that itself if the worker is dead
+//   (new)  (spawned again)                  7 as 6 for what the one before worked on: the         ABORTED: who waits
+//                                             sessions of this process have noted its death,      is in another one
+//                                             and answered who waited
 //
 //   alive  link_graph, drop_graph, run_parts, part_letter, settle_step, parts_done, step_letter
-//                                           8 hand it to the steps that several processes run    as step/remote_steps.h says
-//                                             together
+//                                           8 hand it to the steps that several processes       as
+//                                             run together                                        remote_steps.h says
 //   alive  to_container, and a message for a container
 //                                           9 hand it to the container of that device            the container's
 //   alive  actor_failed of another process 10 tell the sessions, as of an actor here             none
@@ -111,10 +112,11 @@ class GraphsInWork {
     int64_t compile = 0;
     std::atomic<bool> withdrawn{false};
     std::atomic<bool> died{false};  // set before `withdrawn`: the worker that was asked has died
+    bool session_ended = false;     // guarded by the list's lock
+    std::shared_ptr<void> under_way;
+
     // OK while the work is to go on.
     absl::Status Wanted() const;
-    bool session_ended = false;  // guarded by the list's lock
-    std::shared_ptr<void> under_way;
   };
   std::shared_ptr<Job> Begin(const register_graph& request);
   // Returns whether its session has ended meanwhile, so that what the work made is nobody's.

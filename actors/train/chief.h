@@ -7,8 +7,8 @@
 
 #include <cstdint>
 
-#include "actors/train/training_loop.h"
 #include "actors/train/server_recovery.h"
+#include "actors/train/training_loop.h"
 
 namespace troupe::train {
 

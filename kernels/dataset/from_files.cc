@@ -1,6 +1,6 @@
 // Data sets whose elements are the records of files: framed records, lines, pieces of one length.
-#include "kernels/io/cursor.h"
 #include "kernels/dataset/stages.h"
+#include "kernels/io/cursor.h"
 
 namespace troupe {
 namespace dataset {

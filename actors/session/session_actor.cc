@@ -168,7 +168,15 @@ void AddPartitionGraphs(const compile_reply& reply, proto::RunMetadata* metadata
 
 caf::actor SpawnSession(caf::actor_system& system, std::shared_ptr<SessionMaster> master) {
   NoLoggerAfter restore;
-  return system.spawn<caf::hidden>(SessionBehavior, std::move(master));
+  // CAF keeps an actor for ever that it has no memory to schedule, with all it was made of: that must
+  // not be the session and its share of the runtime.
+  const auto box = std::make_shared<std::shared_ptr<SessionMaster>>(std::move(master));
+  try {
+    return system.spawn<caf::hidden>([box](SessionActor* self) { return SessionBehavior(self, std::move(*box)); });
+  } catch (...) {
+    box->reset();
+    throw;
+  }
 }
 
 }  // namespace troupe

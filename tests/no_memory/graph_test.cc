@@ -6,6 +6,7 @@
 #include "actors/session/add_graph.h"
 #include "graph/core/guarded.h"
 #include "tests/cast/asked.h"
+#include "tests/cast/deaths.h"
 #include "tests/no_memory/each_allocation.h"
 #include "troupe/proto/graph.pb.h"
 #include "troupe/text.h"
@@ -244,6 +245,10 @@ BOOST_AUTO_TEST_CASE(a_session_is_created_or_is_not) {
         return failed > 0;
       },
       1000);
+  // No session that could not be made keeps its runtime.
+  const std::weak_ptr<Runtime> runtime = options.runtime;
+  options.runtime.reset();
+  BOOST_TEST(Soon([&] { return runtime.expired(); }));
 }
 
 // The session's actor prunes, rewrites, places and cuts on the thread whose allocations fail.

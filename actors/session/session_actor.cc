@@ -108,10 +108,14 @@ void RunFor(SessionActor* self, int64_t id, const std::shared_ptr<Request>& requ
   self->state.master->Compile(std::move(asked), self->address(), std::move(run_it));
 }
 
-caf::behavior SessionBehavior(SessionActor* self, std::shared_ptr<SessionMaster> master) {
+// CAF keeps an actor for ever that it has no memory to schedule, with all it was made of: that must not
+// be the session and its share of the runtime.
+using Box = std::shared_ptr<std::shared_ptr<SessionMaster>>;
+
+caf::behavior SessionBehavior(SessionActor* self, const Box& box) {
   self->set_error_handler([](caf::error&) {});
   self->set_default_handler(caf::drop);
-  self->state.master = std::move(master);
+  self->state.master = std::move(*box);
   self->state.me = self->address();
   self->state.master->Attach(caf::actor_cast<caf::actor>(self));
   self->state.master->AskForDevices();
@@ -168,11 +172,9 @@ void AddPartitionGraphs(const compile_reply& reply, proto::RunMetadata* metadata
 
 caf::actor SpawnSession(caf::actor_system& system, std::shared_ptr<SessionMaster> master) {
   NoLoggerAfter restore;
-  // CAF keeps an actor for ever that it has no memory to schedule, with all it was made of: that must
-  // not be the session and its share of the runtime.
-  const auto box = std::make_shared<std::shared_ptr<SessionMaster>>(std::move(master));
+  const Box box = std::make_shared<std::shared_ptr<SessionMaster>>(std::move(master));
   try {
-    return system.spawn<caf::hidden>([box](SessionActor* self) { return SessionBehavior(self, std::move(*box)); });
+    return system.spawn<caf::hidden>(SessionBehavior, box);
   } catch (...) {
     box->reset();
     throw;

@@ -9,7 +9,7 @@
 
 #if TROUPE_TEST_ASAN
 // What other libraries lose where there is no memory, which is no leak of ours.
-extern "C" const char* __lsan_default_suppressions() {
+extern "C" __attribute__((visibility("default"))) const char* __lsan_default_suppressions() {
   return
       // Protobuf's repeated fields lose an element when there is no memory for its place among the others,
       // or for what it is merged from.

@@ -108,8 +108,8 @@ void RunFor(SessionActor* self, int64_t id, const std::shared_ptr<Request>& requ
   self->state.master->Compile(std::move(asked), self->address(), std::move(run_it));
 }
 
-// CAF keeps an actor for ever that it has no memory to schedule, with all it was made of: that must not
-// be the session and its share of the runtime.
+// CAF keeps an actor for ever that it has no memory to schedule, with all it was made of: that must
+// not be the session and its share of the runtime.
 using Box = std::shared_ptr<std::shared_ptr<SessionMaster>>;
 
 caf::behavior SessionBehavior(SessionActor* self, const Box& box) {

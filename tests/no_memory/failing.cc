@@ -11,8 +11,8 @@
 // What other libraries lose where there is no memory, which is no leak of ours.
 extern "C" __attribute__((visibility("default"))) const char* __lsan_default_suppressions() {
   return
-      // Protobuf's repeated fields lose an element when there is no memory for its place among the others,
-      // or for what it is merged from.
+      // Protobuf's repeated fields lose an element when there is no memory for its place among the
+      // others, or for what it is merged from.
       "leak:google::protobuf::internal::RepeatedPtrFieldBase::Add<\n"
       "leak:google::protobuf::internal::RepeatedPtrFieldBase::MergeFromInnerLoop<\n"
       // CAF keeps an actor that it has no memory to schedule.

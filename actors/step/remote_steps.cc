@@ -43,7 +43,7 @@ absl::Status WasRead(const part_letter& letter, const EdgeTable& edges) {
 const absl::Status& kNoMemory = *new absl::Status(ResourceExhausted("no memory is left for the step"));
 const absl::Status& kNotRead =
     *new absl::Status(ResourceExhausted("a value of the step could not be read in another process"));
-const absl::Status& kRuntimeEnds = *new absl::Status(absl::CancelledError("the runtime of the step's task ends"));
+const absl::Status& kRuntimeEnds = *new absl::Status(Unavailable("the runtime of the step's task ends"));
 const absl::Status& kMasterWent = *new absl::Status(absl::AbortedError("the master of the step went"));
 
 // The signature of the parts that one task runs of a graph of another master.

@@ -37,8 +37,7 @@ absl::Status RunAtEnd(TrainingLoop* loop) {
   const auto start = std::chrono::steady_clock::now();
   const absl::Status s = Guarded("TrainingOptions.at_end", [&] { return loop->options.at_end(loop->session()); });
   loop->NotCounted(start, s);
-  // It says no: with no step is anything lost that would come back.
-  if (absl::IsCancelled(s) && !loop->stop->set()) loop->FailedByUser();
+  if (!s.ok() && !SaysLost(s)) loop->FailedByUser();
   return s;
 }
 

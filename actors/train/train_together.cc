@@ -57,6 +57,7 @@ class Chief {
   }
   // After Run, which gave up: whether it waited for the worker of this process, too.
   bool misses_own() const { return rounds_->misses(0); }
+  bool failed_by_user() const { return loop_.failed_by_user(); }
   void Report(TrainingReport* report) const {
     report->recoveries = loop_.recoveries;
     report->lost_updates = lost_updates_;
@@ -413,10 +414,10 @@ absl::StatusOr<TrainingReport> TrainTogether(const Scope& root, const SyncReplic
   Chief chief(root, sync, options, &teller, &stop, &tracer);
   TROUPE_RETURN_IF_ERROR(root.status());
   Worker worker(root, sync, options, &teller, &stop, &tracer);
-  bool told = false;  // that it is to stop
+  bool told = false;  // that it is to stop, and ended for nothing else
   std::future<absl::Status> led = std::async(std::launch::async, [&] {
     absl::Status s = Guarded("the chief of a training", [&] { return chief.Run(); });
-    told = stop.set();
+    told = stop.set() && !chief.failed_by_user();
     // Its worker may have lost the token of the end, and would wait for one for ever.
     stop.Set();
     return s;

@@ -58,11 +58,10 @@ class Stop {
   CancellationToken token_;
 };
 
-// Whether an error says that a process is lost, which may be started again. Nobody cancels what a
-// loop asks for but Stop, so what is CANCELLED without it was cut off with something that was lost:
-// a graph that one task was compiling when another one went.
+// Whether an error says that a process is lost, which may be started again. CANCELLED does not:
+// what is cut off by a loss says what was lost.
 inline bool SaysLost(const absl::Status& s) {
-  return absl::IsUnavailable(s) || absl::IsAborted(s) || absl::IsFailedPrecondition(s) || absl::IsCancelled(s);
+  return absl::IsUnavailable(s) || absl::IsAborted(s) || absl::IsFailedPrecondition(s);
 }
 
 class TrainingLoop {
@@ -93,8 +92,9 @@ class TrainingLoop {
   void NotCounted(std::chrono::steady_clock::time_point start, const absl::Status& done) {
     if (done.ok() || done_since_back_) went_on_ += Clock::now() - start;
   }
-  // What failed is the user's: it ends training, whatever the error.
+  // What failed is the user's: it ends training, whatever the error, and is what training says.
   void FailedByUser() { users_error_ = true; }
+  bool failed_by_user() const { return users_error_; }
   // What was lost is back, and nothing is done yet. It has all the time again, but not if nothing
   // has been done since it was back before: then what fails is what failed before.
   void Back() {

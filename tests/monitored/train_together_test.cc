@@ -22,6 +22,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
+std::atomic<absl::StatusCode> failing_with{absl::StatusCode::kUnavailable};
+
 TROUPE_OP("TogetherMayFail")
     .Input("x: float")
     .Output("y: float")
@@ -30,7 +32,7 @@ TROUPE_OP("TogetherMayFail")
     .NotDifferentiable("a test's op")
     .Doc("Fails as a test wants it to.");
 absl::Status MayFail(KernelContext& ctx) {
-  if (failing_updates > 0 && failing_updates-- == 1) return Unavailable("a test's failure");
+  if (failing_updates > 0 && failing_updates-- == 1) return absl::Status(failing_with, "a test's failure");
   ctx.set_output(0, ctx.TakeInput(0));
   return absl::OkStatus();
 }
@@ -305,6 +307,36 @@ BOOST_AUTO_TEST_CASE(a_last_checkpoint_that_cannot_be_written_is_given_up) {
   BOOST_TEST(run.lost.size() <= 3u);
 }
 
+// What is lost says so, whatever it has cut off.
+BOOST_AUTO_TEST_CASE(a_step_that_was_cancelled_has_lost_nothing) {
+  for (const bool async : {false, true}) {
+    Run run(1);
+    run.brittle = true;
+    run.async = async;
+    failing_with = absl::StatusCode::kCancelled;
+    failing_updates = 4;
+    const absl::Status s = run.Part(0).status();
+    failing_with = absl::StatusCode::kUnavailable;
+    BOOST_TEST(failing_updates.exchange(0) == 0);
+    BOOST_TEST(absl::IsCancelled(s), s);
+    BOOST_TEST(run.lost.empty());
+  }
+}
+
+// Closes the queue of worker 0's tokens, for which it waits.
+void CloseTokens(const Run& run) {
+  const Scope there = Scope::NewRootScope().WithDevice("/job:ps/task:0");
+  QueueOptions options;
+  options.shared_name = "sync/tokens/0";
+  options.capacity = -1;
+  options.shapes = {{SyncReplicas::kTokenWords}};
+  const Operation close = Queue::Fifo(there, {DType::kInt64}, options).Close(there);
+  REQUIRE_OK(there.status());
+  const auto session = Session::Create({.runtime = run.cluster, .share_variables = true}).value();
+  REQUIRE_OK(session->Extend(*there.graph()));
+  REQUIRE_OK(session->Run({}, {}, {close}, nullptr));
+}
+
 BOOST_AUTO_TEST_CASE(an_at_end_that_says_cancelled_is_asked_once) {
   for (const bool async : {false, true}) {
     Run run(1);
@@ -321,20 +353,24 @@ BOOST_AUTO_TEST_CASE(an_at_end_that_says_cancelled_is_asked_once) {
   }
 }
 
+// The worker of its process fails meanwhile, for which everybody there is told to stop.
+BOOST_AUTO_TEST_CASE(what_at_end_says_is_said_however_the_chiefs_worker_ends) {
+  Run run(1);
+  run.at_end = [&] {
+    CloseTokens(run);
+    std::this_thread::sleep_for(200ms);
+    return Cancelled("the operator has stopped the evaluation");
+  };
+  const absl::Status s = run.Part(0).status();
+  BOOST_TEST(absl::IsCancelled(s), s);
+  BOOST_TEST(s.message().find("the operator") != std::string::npos, s);
+}
+
 // The queue of its tokens is closed while at_end runs: it fails, and cannot be told of the end.
 BOOST_AUTO_TEST_CASE(what_is_done_stays_done_however_the_chiefs_worker_ends) {
   Run run(2);
   run.before_end = [&](const Model& chief, Session& chiefs) {
-    const Scope there = Scope::NewRootScope().WithDevice("/job:ps/task:0");
-    QueueOptions options;
-    options.shared_name = "sync/tokens/0";
-    options.capacity = -1;
-    options.shapes = {{SyncReplicas::kTokenWords}};
-    const Operation close = Queue::Fifo(there, {DType::kInt64}, options).Close(there);
-    REQUIRE_OK(there.status());
-    const auto session = Session::Create({.runtime = run.cluster, .share_variables = true}).value();
-    REQUIRE_OK(session->Extend(*there.graph()));
-    REQUIRE_OK(session->Run({}, {}, {close}, nullptr));
+    CloseTokens(run);
     Feeds feeds;
     for (const int rows : {1, 0}) {
       Tensor t(DType::kInt64, TensorShape({rows, SyncReplicas::kTokenWords}));

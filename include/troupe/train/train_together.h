@@ -12,9 +12,8 @@
 // parameter server all servers go back to the newest checkpoint, and all workers with them, unless
 // they have live replicas (SyncReplicasOptions.live_replicas).
 //
-// Others notice by the error of a step, and begin anew by themselves: UNAVAILABLE and ABORTED,
-// CANCELLED where nobody has cancelled anything, and FAILED_PRECONDITION for variables without a
-// value. With synchronous training that takes all
+// Others notice by the error of a step, and begin anew by themselves: UNAVAILABLE and ABORTED, and
+// FAILED_PRECONDITION for variables without a value. With synchronous training that takes all
 // gradients (SyncReplicas) all losses and variables are then those of a run in which nobody was
 // lost, bit for bit, if gradients are a function of the variables and of what `feeds` gives: what a
 // worker draws at random must come from there, too, since its random streams begin anew with it.
@@ -113,6 +112,8 @@ struct TrainingOptions {
   std::function<absl::StatusOr<Feeds>(int64_t step)> update_feeds;
   std::function<void(const TrainingEvent&)> on_event;  // may be empty
   // Called by the chief when the last update is done, before the others are told. May be empty.
+  // With UNAVAILABLE, ABORTED or FAILED_PRECONDITION it says that something was lost, and is called
+  // again when that is back; any other error ends training, which returns it.
   std::function<absl::Status(Session&)> at_end;
 };
 

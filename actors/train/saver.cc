@@ -254,10 +254,11 @@ absl::StatusOr<std::string> Saver::Write(const Job& job) const {
 absl::StatusOr<std::string> Saver::WriteJob(const Job& job) const {
   job.ticket->WaitForTurn();
   std::lock_guard<std::mutex> lock(disk_->mu);
+  // First: what is written by a save that fails afterwards would be deleted by none.
+  if (job.options.write_state) TROUPE_RETURN_IF_ERROR(disk_->TakeOver(job.folder, job.options.latest_filename));
   if (job.snapshot.has_value()) TROUPE_RETURN_IF_ERROR(WriteValues(job));
   if (!job.meta.empty()) TROUPE_RETURN_IF_ERROR(files::Write(MetaPath(job.name), job.meta));
   if (!job.options.write_state) return job.name;
-  disk_->TakeOver(job.folder, job.options.latest_filename);
   disk_->Keep(job.name, TimeNow());
   TROUPE_RETURN_IF_ERROR(disk_->WriteList(options_, job.name, job.options.latest_filename));
   disk_->DropOld(options_);

@@ -8,6 +8,7 @@
 #include <google/protobuf/text_format.h>
 #include <spdlog/spdlog.h>
 
+#include "graph/checkpoint/bundle.h"
 #include "graph/checkpoint/first_format.h"
 #include "troupe/files.h"
 
@@ -55,6 +56,11 @@ std::string NewSuffix() { return UniqueFolder() + "/part"; }
 absl::StatusOr<proto::CheckpointState> ReadState(const std::string& folder, const std::string& name) {
   const std::string path = files::Join(folder, name);
   TROUPE_ASSIGN_OR_RETURN(const std::string text, files::Read(path));
+  return ParseState(text, folder, path);
+}
+
+absl::StatusOr<proto::CheckpointState> ParseState(const std::string& text, const std::string& folder,
+                                                  const std::string& path) {
   proto::CheckpointState state;
   const google::protobuf::LogSilencer silence;
   google::protobuf::TextFormat::Parser parser;
@@ -76,25 +82,39 @@ std::string MetaPath(const std::string& checkpoint) {
 std::shared_ptr<Saver::Disk> Saver::NewDisk() { return std::make_shared<Disk>(); }
 
 void Saver::Disk::Keep(const std::string& path, double time) {
-  std::string key = KeyOf(path);
-  std::erase_if(kept, [&](const Kept& k) { return k.key == key; });
-  std::erase_if(old, [&](const std::string& o) { return KeyOf(o) == key; });
-  kept.push_back({path, std::move(key), time});
+  Kept newest{path, KeyOf(path), time};
+  kept.reserve(kept.size() + 1);
+  std::vector<std::string> still_old;
+  for (const std::string& o : old) {
+    if (KeyOf(o) != newest.key) still_old.push_back(o);
+  }
+  // From here on no memory is needed.
+  old.swap(still_old);
+  std::erase_if(kept, [&](const Kept& k) { return k.key == newest.key; });
+  kept.push_back(std::move(newest));
 }
 
-void Saver::Disk::TakeOver(const std::string& of, const std::string& latest_filename) {
+absl::Status Saver::Disk::TakeOver(const std::string& of, const std::string& latest_filename) {
   const std::string key = KeyOfFolder(of);
-  if (of == folder && key == folder_key) return;
+  if (of == folder && key == folder_key) return absl::OkStatus();
   // Where memory runs out meanwhile, the next save takes over.
   std::string its_folder = of, its_key = key;
   folder.clear();
   folder_key.clear();
   kept.clear();
   last_preserved = TimeNow();
-  if (const absl::StatusOr<proto::CheckpointState> state = ReadState(of, latest_filename); state.ok()) {
+  const std::string list = files::Join(of, latest_filename);
+  const absl::StatusOr<std::string> text = files::Read(list);
+  if (!text.ok() && !absl::IsNotFound(text.status())) return text.status();
+  const absl::StatusOr<proto::CheckpointState> state = ParseState(text.ok() ? *text : "", of, list);
+  if (state.ok()) {
     for (int i = 0; i < state->all_model_checkpoint_paths_size(); ++i) {
       const std::string& path = state->all_model_checkpoint_paths(i);
-      if (!CheckpointExists(path)) continue;
+      if (!CheckpointExists(path)) {
+        const absl::Status gone = files::Stat(IndexPath(path)).status();
+        if (!gone.ok() && !absl::IsNotFound(gone)) return gone;  // it may be there
+        continue;
+      }
       const bool timed = i < state->all_model_checkpoint_timestamps_size();
       Keep(path, timed ? state->all_model_checkpoint_timestamps(i) : last_preserved);
     }
@@ -102,6 +122,7 @@ void Saver::Disk::TakeOver(const std::string& of, const std::string& latest_file
   }
   folder.swap(its_folder);
   folder_key.swap(its_key);
+  return absl::OkStatus();
 }
 
 absl::Status Saver::Disk::WriteList(const SaverOptions& options, const std::string& newest,
@@ -123,23 +144,28 @@ void Saver::Disk::DropOld(const SaverOptions& options) {
   if (options.max_to_keep <= 0) return;
   while (kept.size() > static_cast<size_t>(options.max_to_keep)) {
     old.reserve(old.size() + 1);  // before it is taken from the others
-    const Kept oldest = kept.front();
+    Kept oldest = std::move(kept.front());
     kept.erase(kept.begin());
     if (oldest.time > last_preserved + options.keep_checkpoint_every_n_hours * 3600) {
       last_preserved = oldest.time;
     } else {
-      old.push_back(oldest.path);
+      old.push_back(std::move(oldest.path));
     }
   }
-  std::erase_if(old, [](const std::string& path) {
+  for (size_t i = 0; i < old.size();) {
+    const std::string& path = old[i];
     absl::Status deleted = DeleteCheckpoint(path);
     if (deleted.ok()) {
       deleted = files::Delete(MetaPath(path));
       if (absl::IsNotFound(deleted)) deleted = absl::OkStatus();
     }
-    if (!deleted.ok()) spdlog::warn("the old checkpoint {} could not be deleted: {}", path, deleted.ToString());
-    return deleted.ok();
-  });
+    if (deleted.ok()) {
+      old.erase(old.begin() + static_cast<std::ptrdiff_t>(i));
+      continue;
+    }
+    spdlog::warn("the old checkpoint {} could not be deleted: {}", path, deleted.ToString());
+    ++i;
+  }
 }
 
 void Saver::Disk::DeleteLeft() {

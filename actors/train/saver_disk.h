@@ -33,6 +33,9 @@ std::string NewSuffix();
 // The list of a folder, its paths absolute or as files::Join gives them. DATA_LOSS when the file
 // `name` is no such list.
 absl::StatusOr<proto::CheckpointState> ReadState(const std::string& folder, const std::string& name);
+// The same of the text of the file `path` in the folder.
+absl::StatusOr<proto::CheckpointState> ParseState(const std::string& text, const std::string& folder,
+                                                  const std::string& path);
 
 // The graph beside a checkpoint; that of several files of the first format has the name without
 // their numbers.
@@ -62,10 +65,12 @@ struct Saver::Disk {
   const std::shared_ptr<UnderWay> saves = std::make_shared<UnderWay>();
 
   // The newest from now on.
-  void Keep(const std::string& path, double time);
+  void Keep(const std::string& path, double time);  // all of it, or nothing and std::bad_alloc
   // Takes over what the list of a folder says, if that is another folder. Spelled otherwise, or in
-  // another current folder, it is read anew: the paths in `kept` are of the old spelling.
-  void TakeOver(const std::string& of, const std::string& latest_filename);
+  // another current folder, it is read anew: the paths in `kept` are of the old spelling. A file
+  // that is no such list is none. The error of one that cannot be read now: another save may take
+  // over.
+  absl::Status TakeOver(const std::string& of, const std::string& latest_filename);
   // What is about to be deleted is not listed: every checkpoint that is listed exists.
   absl::Status WriteList(const SaverOptions& options, const std::string& newest, const std::string& latest_filename);
   // Each checkpoint stands in `kept` once, so that what goes is neither the newest nor one that the

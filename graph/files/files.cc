@@ -8,6 +8,7 @@
 
 #include <unistd.h>
 
+#include "graph/core/guarded.h"
 #include "graph/files/guarded_files.h"
 #include "graph/files/memory_files.h"
 #include "graph/files/posix_files.h"
@@ -199,14 +200,17 @@ absl::StatusOr<std::string> Read(const std::string& path) {
 absl::Status Write(const std::string& path, std::string_view bytes) {
   TROUPE_ASSIGN_OR_RETURN(FileSystem* const system, SystemOf(path));
   const std::string temporary = TemporaryName(path);
-  TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file,
-                          system->OpenToWrite(temporary, WriteMode::kReplace));
-  absl::Status done = file->Append(bytes);
-  if (done.ok()) done = file->Sync();
-  if (done.ok()) done = file->Close();
-  if (done.ok()) done = system->Rename(temporary, path);
+  // What throws, for want of memory say, leaves no temporary file, either.
+  const absl::Status done = Guarded("writing a file", [&]() -> absl::Status {
+    TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file,
+                            system->OpenToWrite(temporary, WriteMode::kReplace));
+    TROUPE_RETURN_IF_ERROR(file->Append(bytes));
+    TROUPE_RETURN_IF_ERROR(file->Sync());
+    TROUPE_RETURN_IF_ERROR(file->Close());
+    return system->Rename(temporary, path);
+  });
   if (!done.ok()) {
-    (void)system->Delete(temporary);
+    (void)Guarded("deleting a file", [&] { return system->Delete(temporary); });
     return done;
   }
   return system->SyncDirectory(DirectoryOf(path));

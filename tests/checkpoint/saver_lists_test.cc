@@ -1,7 +1,10 @@
 // Savers and the file "checkpoint": whatever spelling a path has, what is listed is there.
+#include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
+#include <stdexcept>
 
+#include "tests/checkpoint/held_files.h"
 #include "tests/common/check_ok.h"
 #include "tests/common/folder.h"
 #include "troupe/files.h"
@@ -94,6 +97,31 @@ BOOST_AUTO_TEST_CASE(what_is_saved_without_the_list_counts_for_nothing) {
   ListIsRight("mem://unlisted", 3);
   BOOST_TEST(!CheckpointExists("mem://unlisted/m-1"));
   for (int i = 2; i <= 8; ++i) BOOST_TEST(CheckpointExists(StrCat("mem://unlisted/m-", i)), i);
+}
+
+BOOST_AUTO_TEST_CASE(a_list_that_cannot_be_read_now_is_not_forgotten) {
+  static std::atomic<int> failures{0};
+  REQUIRE_OK(
+      files::RegisterFileSystem("away", std::make_shared<HeldFiles>([](std::string_view op, const std::string& path) {
+                                  if (op != "OpenToRead" || files::NameOf(path) != "checkpoint" || failures == 0)
+                                    return;
+                                  --failures;
+                                  throw std::runtime_error("the store is away");
+                                })));
+  {
+    Model m({.max_to_keep = 3});
+    for (int i = 1; i <= 2; ++i) m.Save("away://list/m", {.global_step = i});
+  }
+  Model m({.max_to_keep = 3});
+  failures = 1;
+  const auto saved = m.saver.Save(*m.session, "away://list/m", {.global_step = 3});
+  BOOST_TEST(failures == 0);
+  BOOST_TEST(absl::IsInternal(saved.status()), saved.status());
+  BOOST_TEST(saved.status().message().find("the store is away") != std::string::npos, saved.status());
+  ListIsRight("away://list", 2);
+  for (int i = 4; i <= 5; ++i) m.Save("away://list/m", {.global_step = i});
+  ListIsRight("away://list", 3);
+  for (int i = 1; i <= 5; ++i) BOOST_TEST(CheckpointExists(StrCat("away://list/m-", i)) == (i != 1 && i != 3), i);
 }
 
 BOOST_AUTO_TEST_CASE(options_in_braces_are_no_list_of_variables) {

@@ -144,9 +144,10 @@ class Saver {
   // Saves; the checkpoint's prefix, or what `save_tensor` gives: shards of the first format, which
   // an imported graph may write, are named by a pattern, "run/m-3-?????-of-00002". The folder is
   // made when it is not there. The first call in a folder takes over what its file
-  // `latest_filename` lists, so that max_to_keep holds across restarts. FAILED_PRECONDITION for a
-  // variable without a value; UNIMPLEMENTED for state that cannot be saved
-  // (SaverOptions.session_state); DEADLINE_EXCEEDED when steps do not end.
+  // `latest_filename` lists, so that max_to_keep holds across restarts; it fails, and writes
+  // nothing, when that file is there and cannot be read now. FAILED_PRECONDITION for a variable
+  // without a value; UNIMPLEMENTED for state that cannot be saved (SaverOptions.session_state);
+  // DEADLINE_EXCEEDED when steps do not end.
   absl::StatusOr<std::string> Save(Session& session, const std::string& path, const SaveOptions& options);
   absl::StatusOr<std::string> Save(Session& session, const std::string& path, int64_t global_step = -1) {
     return Save(session, path, SaveOptions{.global_step = global_step});

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <stdexcept>
+#include <utility>
 
 #include "troupe/resource.h"
 #include "troupe/strings.h"
@@ -46,11 +47,22 @@ Tensor::Tensor(Allocator* allocator, DType dtype, const TensorShape& shape) {
   buffer_ = allocator->Allocate(static_cast<size_t>(n) * size, KindOf(dtype));
   if (buffer_ == nullptr) return;
   dtype_ = dtype;
-  SetShape(shape);
+  try {
+    SetShape(shape);
+  } catch (...) {
+    buffer_->Unref();
+    throw;
+  }
 }
 
+// Takes over a reference, also when it throws.
 Tensor::Tensor(DType dtype, const TensorShape& shape, Buffer* buffer) : buffer_(buffer), dtype_(dtype) {
-  SetShape(shape);
+  try {
+    SetShape(shape);
+  } catch (...) {
+    buffer_->Unref();
+    throw;
+  }
 }
 
 void Tensor::SetShape(const TensorShape& shape) {
@@ -99,8 +111,10 @@ Tensor Tensor::WithType(DType dtype, const TensorShape& shape) const {
 Tensor Tensor::ReshapedMove(const TensorShape& shape) && {
   if (buffer_ == nullptr) return Tensor();
   CheckFits(dtype_, shape);
-  Tensor t(dtype_, shape, buffer_);
-  buffer_ = nullptr;
+  Tensor t;
+  t.SetShape(shape);
+  t.dtype_ = dtype_;
+  t.buffer_ = std::exchange(buffer_, nullptr);
   return t;
 }
 
@@ -129,9 +143,10 @@ Tensor Tensor::CopyTo(Allocator* allocator) const {
   if (allocator != nullptr && allocator->memory() != MemoryKind::kHost && KindOf(dtype_) == BufferKind::kPlain)
     return Tensor();
   const BufferKind kind = KindOf(dtype_);
+  const TensorShape its_shape = shape();  // before there is a buffer, since there may be no memory for it
   Buffer* b = allocator != nullptr ? allocator->Allocate(bytes(), kind) : buffer_->Another(bytes(), kind);
   if (b == nullptr) return Tensor();
-  Tensor copy(dtype_, shape(), b);
+  Tensor copy(dtype_, its_shape, b);
   switch (kind) {
     case BufferKind::kStrings:
       std::copy_n(static_cast<const std::string*>(raw()), num_elements(), static_cast<std::string*>(b->data()));

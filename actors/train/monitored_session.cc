@@ -44,6 +44,7 @@ std::string TensorKey(const std::string& name) { return name.find(':') == std::s
 }  // namespace
 
 SessionCreator::~SessionCreator() = default;
+std::shared_ptr<Runtime> SessionCreator::runtime() const { return nullptr; }
 Companions::~Companions() = default;
 
 absl::Status Scaffold::Finalize(const Scope& root) {
@@ -250,7 +251,8 @@ struct MonitoredSession::Impl {
   // A new session may do better; not where this process's own server was stopped, which a session
   // that could not be made does not tell.
   bool Recovers(const absl::Status& s) const {
-    const std::shared_ptr<Runtime> its = runtime.lock();
+    std::shared_ptr<Runtime> its = creator->runtime();
+    if (its == nullptr) its = runtime.lock();
     return IsRecoverable(s) && (its == nullptr || !HasLeftCluster(*its));
   }
   absl::Status MakeOnce() {

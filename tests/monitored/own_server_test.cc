@@ -54,5 +54,30 @@ BOOST_AUTO_TEST_CASE(whose_own_server_was_stopped_waits_for_nobody) {
   BOOST_TEST(made == 2);
 }
 
+// So is that of a chief which has never had a session.
+BOOST_AUTO_TEST_CASE(whose_own_server_was_stopped_before_the_first_session_waits_for_nobody) {
+  ClusterOptions cluster;
+  cluster.remote_tasks = {"/job:ps/replica:0/task:0"};
+  const auto runtime = StartRuntime({.threads = 1}, cluster, std::make_unique<caf::actor_system_config>()).value();
+  const Scope root = Scope::NewRootScope();
+  GetOrCreateGlobalStep(root);
+  class Creator : public ChiefSessionCreator {
+   public:
+    Creator(const Scope& root, const std::shared_ptr<Runtime>& runtime, int* made)
+        : ChiefSessionCreator(root, nullptr, {.runtime = runtime}), made_(*made) {}
+    absl::StatusOr<std::unique_ptr<Session>> CreateSession() override {
+      if (++made_ == 2) LeaveCluster(*runtime());
+      return absl::UnavailableError("the task has not been there yet");
+    }
+
+   private:
+    int& made_;
+  };
+  int made = 0;
+  const absl::Status s = MonitoredSession::Create(root, std::make_unique<Creator>(root, runtime, &made)).status();
+  BOOST_TEST(absl::IsUnavailable(s), s);
+  BOOST_TEST(made == 2);
+}
+
 }  // namespace
 }  // namespace troupe

@@ -95,6 +95,9 @@ class SessionCreator {
  public:
   virtual ~SessionCreator();
   virtual absl::StatusOr<std::unique_ptr<Session>> CreateSession() = 0;
+  // The runtime that its sessions are to live in, if that is known before there is one. Where the
+  // server of that runtime was stopped, no session is tried any more. The default: null.
+  virtual std::shared_ptr<Runtime> runtime() const;
 };
 
 class ChiefSessionCreator : public SessionCreator {
@@ -102,6 +105,7 @@ class ChiefSessionCreator : public SessionCreator {
   ChiefSessionCreator(const Scope& root, std::shared_ptr<Scaffold> scaffold, SessionOptions options = {},
                       std::string checkpoint_folder = {}, std::string checkpoint = {});
   absl::StatusOr<std::unique_ptr<Session>> CreateSession() override;
+  std::shared_ptr<Runtime> runtime() const override { return options_.runtime; }
 
  private:
   const Scope root_;
@@ -115,6 +119,7 @@ class WorkerSessionCreator : public SessionCreator {
   WorkerSessionCreator(const Scope& root, std::shared_ptr<Scaffold> scaffold, SessionOptions options,
                        int64_t max_wait_ms = 1'800'000);
   absl::StatusOr<std::unique_ptr<Session>> CreateSession() override;
+  std::shared_ptr<Runtime> runtime() const override { return options_.runtime; }
 
  private:
   const Scope root_;

@@ -86,6 +86,7 @@ AgentCalls::Time AgentCalls::NextDue() const {
 std::vector<std::shared_ptr<AgentCall>> AgentCalls::End(const absl::Status& why) {
   std::vector<std::shared_ptr<AgentCall>> all;
   std::lock_guard<std::mutex> lock(mu_);
+  all.reserve(calls_.size());  // before anything has changed
   if (ended_.ok()) ended_ = why;
   for (auto& [number, entry] : calls_) all.push_back(std::move(entry.call));
   calls_.clear();

@@ -84,7 +84,10 @@ class Desk {
     self_->monitor(client_);
     Arm();
   }
-  ~Desk() { (void)session_->Close(); }
+  ~Desk() {
+    until_exit_.Take();
+    (void)session_->Close();
+  }
 
   void On(extend_session& m) {
     const auto token = Begin(m.call, false);
@@ -343,7 +346,8 @@ class Desk {
     if (!token.ok()) return;
     const Answer answer = Answering(call);
     try {
-      std::thread([answer = answer, session = session_, token = *token, f = std::move(f)]() mutable {
+      std::thread([until_exit = until_exit_, answer = answer, session = session_, token = *token,
+                   f = std::move(f)]() mutable {
         call_answer a;
         const absl::Status ran = Guarded("a call that waits", [&] { a = f(*session, token); });
         if (!ran.ok()) a = Failed(ran);
@@ -368,6 +372,8 @@ class Desk {
   }
 
   caf::event_based_actor* const self_;
+  // Of the threads that wait, with the session, which ends with the desk.
+  const UntilExitOnceTold until_exit_;
   const std::shared_ptr<Session> session_;
   const caf::actor client_;
   DeskCalls calls_;

@@ -12,7 +12,9 @@
 #include "actors/runtime/runtime_impl.h"
 #include "actors/session/session_elsewhere.h"
 #include "actors/step/answers.h"
+#include "actors/threads/aside.h"
 #include "actors/threads/inside_actor.h"
+#include "actors/threads/no_memory.h"
 #include "actors/threads/process.h"
 #include "actors/threads/surely.h"
 #include "graph/core/guarded.h"
@@ -126,19 +128,26 @@ class TargetSession : public SessionElsewhere {
   void Close() override {
     if (closed_.exchange(true)) return;
     // Calls that come from now on are refused at once, those that wait in the agent's turn.
-    const auto waiting = calls_->End(absl::CancelledError("the session is closed"));
+    std::vector<std::shared_ptr<AgentCall>> waiting;
+    UntilMemoryAllows([&] { waiting = calls_->End(absl::CancelledError("the session is closed")); });
     SendSurely(system(), agent_, [&] { return end_agent{waiting}; });
   }
 
  private:
-  // The agent has a share of the runtime, too. If that were the last one, the node would end beside
-  // what the program does next, which may be its own end.
+  // The agent has a share of the runtime, too. If that were the last one, the node would end
+  // beside what the program does next, which may be its own end. The process's end waits for one
+  // that is not waited for here.
   void AwaitAgent() {
-    if (InsideActor() || runtime_->impl()->process != ThisProcess()) return;
-    const auto ended = std::make_shared<std::promise<void>>();
-    agent_->attach_functor([ended] { ended->set_value(); });
+    if (runtime_->impl()->process != ThisProcess()) return;
+    std::future<void> end;
+    UntilMemoryAllows([&] {
+      const auto ended = std::make_shared<std::promise<void>>();
+      agent_->attach_functor([ended, at_exit = UntilExit()] { ended->set_value(); });
+      end = ended->get_future();
+    });
+    if (InsideActor()) return;
     constexpr milliseconds kAtMost{1000};  // callbacks of calls that wait are called in its turn
-    (void)ended->get_future().wait_for(kAtMost);
+    (void)end.wait_for(kAtMost);
   }
   caf::actor_system& system() const { return *runtime_->impl()->system; }
   template <class Message>

@@ -8,8 +8,9 @@
 
 #include <spdlog/spdlog.h>
 
-#include "actors/threads/inside_actor.h"
 #include "actors/threads/actor_thread.h"
+#include "actors/threads/aside.h"
+#include "actors/threads/inside_actor.h"
 #include "actors/watch/call_wait.h"
 #include "actors/messages/messages.h"
 #include "actors/session/session_impl.h"
@@ -182,9 +183,13 @@ Session::~Session() {
     impl_->ForgetMessages();
     impl_->master->shared_watch()->EndReports(false);
     impl_->End();
+    impl_->master->WaitForWorkAtExit();
+    const caf::actor actor = impl_->master->actor();
+    if (actor) UntilMemoryAllows([&] { actor->attach_functor([at_exit = UntilExit()] {}); });
     RootSupervisor& root = *impl_->runtime->impl()->root;
     root.children()->Doom(impl_->actor_name());
     SendSurely(*runtime.system, root.actor(), [&] { return remove_child{impl_->actor_name()}; });
+    if (!root.actor() && actor) StopSurely(*runtime.system, actor);
     return;
   }
   OnSoundThread([&] {

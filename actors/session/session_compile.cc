@@ -25,6 +25,7 @@ void SessionMaster::DoCompile(const Work& work) {
   p->compile = work.compile;
   p->waiting = work.waiting;
   // From here on the next work begins when `p` goes.
+  bool sent = false;  // to a worker at least, perhaps
   const auto send = [&]() -> absl::Status {
     std::vector<register_graph> messages = std::move(p->messages);
     if (messages.empty()) return absl::OkStatus();
@@ -38,20 +39,13 @@ void SessionMaster::DoCompile(const Work& work) {
       if (!from || !waiting_.contains(p->waiting)) return absl::OkStatus();
       registering_.emplace(p->waiting, p);
     }
+    sent = true;
     for (size_t i = 0; i < messages.size(); ++i) {
       if (options_.wire_messages) {
         TROUPE_ASSIGN_OR_RETURN(messages[i], wire::ThroughBytes(*runtime_->impl()->system, messages[i]));
       }
       if (IsRemote(p->tasks[i])) state_->Touch(tasks_.name(p->tasks[i]));
-      if (!ToWorker(p->tasks[i], from, std::move(messages[i]))) {
-        {
-          // First: those that are told may answer CANCELLED at once, which is not why it failed.
-          std::lock_guard<std::mutex> lock(mu_);
-          registering_.erase(work.waiting);
-        }
-        WithdrawGraph(p->tasks, work.waiting);
-        return tasks_.WhyDown(p->tasks[i]);
-      }
+      TROUPE_RETURN_IF_ERROR(ToWorker(p->tasks[i], from, std::move(messages[i])));
     }
     // Whoever withdrew it meanwhile may have told workers that did not know of it yet.
     if (!Wanted(work.waiting).ok()) WithdrawGraph(p->tasks, work.waiting);
@@ -68,9 +62,11 @@ void SessionMaster::DoCompile(const Work& work) {
     return;
   }
   {
+    // First: those that are told may answer CANCELLED at once, which is not why it failed.
     std::lock_guard<std::mutex> lock(mu_);
     registering_.erase(work.waiting);
   }
+  if (sent) UntilMemoryAllows([&] { WithdrawGraph(p->tasks, work.waiting); });
   AnswerThose(work.waiting, s);
 }
 

@@ -90,7 +90,7 @@ void SessionMaster::StartWork() {
 }
 
 std::function<void()> SessionMaster::DoNext() {
-  return [share = UnderWay::Share(under_way_), self = shared_from_this()]() mutable {
+  return [until_exit = until_exit_, share = UnderWay::Share(under_way_), self = shared_from_this()]() mutable {
     Work work;
     {
       std::lock_guard<std::mutex> lock(self->mu_);
@@ -241,10 +241,11 @@ void SessionMaster::GiveUp(const std::string& why) {
 
 // Users' callbacks may take their time, and their caller may hold locks.
 void SessionMaster::AnswerAside() {
-  RunAside(runtime_->impl()->aside, [share = UnderWay::Share(under_way_), self = shared_from_this()]() mutable {
-    self->AnswerAll();
-    self = nullptr;
-  });
+  RunAside(runtime_->impl()->aside,
+           [until_exit = until_exit_, share = UnderWay::Share(under_way_), self = shared_from_this()]() mutable {
+             self->AnswerAll();
+             self = nullptr;
+           });
 }
 
 void SessionMaster::Extend(extend_request request, Reply<extend_reply> reply) {

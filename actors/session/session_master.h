@@ -180,6 +180,9 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   }
   // Waits until no work is under way. False when some is after that time.
   bool WaitForWork(std::chrono::milliseconds at_most) { return under_way_->WaitUntilNone(at_most); }
+  // Once, by who does not wait for it: the process's end waits, since it may be the runtime's last
+  // holder.
+  void WaitForWorkAtExit() const noexcept { until_exit_.Take(); }
   const std::shared_ptr<StepWatch>& shared_watch() const { return watch_; }
   caf::actor_system& system() const { return *runtime_->impl()->system; }
   bool wire_messages() const { return options_.wire_messages; }
@@ -316,9 +319,10 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   void DropRemote(uint32_t task, const graph_registered& answer);
   // Tells all workers that the session has ended, if one may work for it still.
   void WithdrawAllGraphs();
-  // Sends a message to the worker, which answers to `from`. False when it is down.
+  // Sends a message to the worker, which answers to `from`. An error says why it is down, or why
+  // the message cannot be sent.
   template <class Message>
-  bool ToWorker(uint32_t task, const caf::actor& from, Message message);
+  absl::Status ToWorker(uint32_t task, const caf::actor& from, Message message);
 
   const std::shared_ptr<Runtime> runtime_;
   const SessionOptions options_;
@@ -330,6 +334,7 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   const std::shared_ptr<StepGate> gate_ = std::make_shared<StepGate>(closed_, watch_);
   const std::shared_ptr<SignatureCache> cache_;
   const std::shared_ptr<UnderWay> under_way_ = std::make_shared<UnderWay>();
+  const UntilExitOnceTold until_exit_;
   // Of the work that is under way.
   Graph graph_;
   SessionGroups groups_{&graph_};                       // which of its stateful nodes must share a device

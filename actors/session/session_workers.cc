@@ -18,18 +18,18 @@ absl::Status SessionMaster::SomeWorker() const {
 }
 
 template <class Message>
-bool SessionMaster::ToWorker(uint32_t task, const caf::actor& from, Message message) {
+absl::Status SessionMaster::ToWorker(uint32_t task, const caf::actor& from, Message message) {
   const caf::actor worker = tasks_.worker(task);
-  if (!worker || !from) return false;
+  if (!worker || !from) return tasks_.WhyDown(task);
   if (IsRemote(task))
-    return SendRemote(system(), worker, std::move(message), caf::actor_cast<caf::strong_actor_ptr>(from)).ok();
+    return SendRemote(system(), worker, std::move(message), caf::actor_cast<caf::strong_actor_ptr>(from));
   EnqueueSurely(system(), caf::actor_cast<caf::abstract_actor*>(worker),
                 caf::make_mailbox_element(caf::actor_cast<caf::strong_actor_ptr>(from), caf::make_message_id(),
                                           caf::no_stages, std::move(message)));
-  return true;
+  return absl::OkStatus();
 }
 
-template bool SessionMaster::ToWorker(uint32_t, const caf::actor&, register_graph);
+template absl::Status SessionMaster::ToWorker(uint32_t, const caf::actor&, register_graph);
 
 std::vector<uint32_t> SessionMaster::Registering::Unanswered() const {
   std::vector<uint32_t> waits;
@@ -105,7 +105,7 @@ void SessionMaster::AskForDevices() {
   }
   for (auto& [task, question] : questions) {
     if (options_.wire_messages) question = wire::ThroughBytes(*runtime_->impl()->system, question).value();
-    if (ToWorker(task, from, question)) continue;
+    if (ToWorker(task, from, question).ok()) continue;
     std::lock_guard<std::mutex> lock(mu_);
     tasks_.AskAgain(task);
   }

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <system_error>
 #include <thread>
@@ -12,7 +13,10 @@
 #include <spdlog/spdlog.h>
 
 #include "actors/threads/actor_thread.h"
+#include "actors/threads/lane.h"
+#include "actors/threads/no_memory.h"
 #include "actors/threads/process.h"
+#include "troupe/compute_threads.h"
 
 namespace troupe {
 
@@ -74,12 +78,18 @@ const std::shared_ptr<UnderWay>& LastWorkOfThisProcess() {
   return now->under_way;
 }
 
+// Whether this is a thread of the library's, by what can be read after its own variables are gone.
+bool OnOwnThread() {
+  char name[32] = "";
+  return MustNotBlockHere() || InsideLane() || ComputeThreads::OnWorker() ||
+         (pthread_getname_np(pthread_self(), name, sizeof name) == 0 && std::strcmp(name, "caf.multiplexer") == 0);
+}
+
 int AwaitLastWork() {
   // Its objects with static storage, too, are to be there until then.
   (void)spdlog::default_logger_raw();
   return std::atexit([] {
-    const LastWork* const work = last_work.load();
-    if (work->process == ThisProcess()) work->under_way->WaitUntilNone(std::chrono::seconds(10));
+    if (!OnOwnThread()) AwaitNoneUntilExit(std::chrono::seconds(10));
   });
 }
 
@@ -90,6 +100,15 @@ std::shared_ptr<void> UntilExit() {
   const std::shared_ptr<UnderWay>& under_way = LastWorkOfThisProcess();
   [[maybe_unused]] static const int registered = AwaitLastWork();
   return UnderWay::Share(under_way);
+}
+
+void UntilExitOnceTold::Take() const noexcept {
+  UntilMemoryAllows([&] { *share_ = UntilExit(); });
+}
+
+bool AwaitNoneUntilExit(std::chrono::milliseconds at_most) {
+  const LastWork* const work = last_work.load();
+  return work == nullptr || work->process != ThisProcess() || work->under_way->WaitUntilNone(at_most);
 }
 
 std::shared_ptr<void> UnderWay::Share(const std::shared_ptr<UnderWay>& of) {

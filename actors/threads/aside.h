@@ -27,8 +27,22 @@ void RunAside(bool aside, std::function<void()> work);
 bool TryAside(std::function<void()> work);
 
 // While a share lives, the end of the process waits, for ten seconds at most: a thread that goes on
-// would lose the objects with static storage that it uses. Throws std::bad_alloc.
+// would lose the objects with static storage that it uses. A thread of the library's that calls
+// std::exit, in a callback say, does not wait: the share may be its own. Throws std::bad_alloc.
 std::shared_ptr<void> UntilExit();
+// Waits until there is no share in this process; false when there still is one.
+bool AwaitNoneUntilExit(std::chrono::milliseconds at_most);
+
+// A share of UntilExit that is taken when whatever has a copy of this is told to end, and goes with
+// the last copy. In a closure it is captured first: GCC and clang destroy that last.
+class UntilExitOnceTold {
+ public:
+  // Called once, by somebody who has a copy.
+  void Take() const noexcept;
+
+ private:
+  const std::shared_ptr<std::shared_ptr<void>> share_ = std::make_shared<std::shared_ptr<void>>();
+};
 
 // Counts work that is under way, for an owner that must not end before it.
 class UnderWay {

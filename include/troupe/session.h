@@ -41,8 +41,10 @@
 // ~Session does the same, and waits for the session actor's end and for a compile under way (5 s at
 // most), but not for steps. Callbacks of its steps may be called afterwards, so they must not refer
 // to objects that are destroyed with the session. `on_stall` is not called afterwards: ~Session
-// waits for a report that is being given. In an actor's handler or a callback ~Session waits for
-// nothing.
+// waits for a report that is being given. That of a session with a target waits until its node has
+// heard of the end, which a callback of the session may delay: 1 s at most. In an actor's handler
+// or a callback ~Session waits for nothing; the process's end waits for its actor and what that
+// compiles, 10 s at most.
 //
 // A kernel's constructor that does not return delays the new signatures and Extends that were
 // queued behind it. Calls with a deadline or token end by these, an Extend when the session is

@@ -7,10 +7,12 @@
 #include <future>
 #include <latch>
 #include <thread>
+#include <utility>
 
 #include <unistd.h>
 
 #include "actors/runtime/runtime_impl.h"
+#include "actors/threads/aside.h"
 #include "net/session_host.h"
 #include "net/target.h"
 #include "tests/actors/graphs.h"
@@ -565,6 +567,34 @@ BOOST_AUTO_TEST_CASE(servers_and_sessions_leave_no_runtime_that_ends_by_itself) 
     server = nullptr;
     BOOST_TEST(servers.expired());
   }
+}
+
+// A call that waits has a share of the session, and is let go when the server has ended.
+BOOST_AUTO_TEST_CASE(the_process_ends_after_the_calls_of_a_server_that_was_stopped) {
+  int early = 0;
+  for (int i = 0; i < 20; ++i) {
+    auto server = Server::Start(Alone()).value();
+    const std::weak_ptr<Runtime> servers = server->runtime();
+    const auto session = Session::Create(At(*server)).value();
+    Model m;
+    TROUPE_REQUIRE_OK(session->Extend(*m.root.graph()));
+    const std::string handle = session->PartialRunSetup({}, {m.next}, {}).value();
+    auto waits = std::async(std::launch::async, [&] {
+      std::vector<Tensor> out;
+      return session->PartialRun(handle, {}, {m.next}, &out);
+    });
+    BOOST_TEST((waits.wait_for(10ms) == std::future_status::timeout));
+    server = nullptr;
+    for (bool told = false;;) {
+      const bool ends = AwaitNoneUntilExit(0ms);  // first: what it waits for goes after the runtime
+      if (servers.expired()) break;
+      early += ends && !std::exchange(told, true);
+    }
+    BOOST_TEST(!waits.get().ok());
+  }
+  // The thread that has ended a step has a share of the runtime a little longer than who waited for
+  // it.
+  BOOST_TEST(early <= 5);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -324,6 +324,18 @@ BOOST_AUTO_TEST_CASE(a_step_that_fails_its_check_leaves_variables_elsewhere_as_t
   BOOST_TEST(RunIt(*session, {}, "read").scalar<float>() == 2.0f);
 }
 
+// It is not they who left of whom it hears no more.
+BOOST_AUTO_TEST_CASE(a_step_of_who_has_left_its_cluster_says_so) {
+  const Model model;
+  Threads t({kMasterTask, kPsTask, kHelperTask});
+  auto session = t.SessionOn(kMasterTask, model.root);
+  TROUPE_REQUIRE_OK(session->Run({}, {}, {model.init}, nullptr));
+  LeaveCluster(t.processes.Of(kMasterTask));
+  const absl::Status left = session->Run({}, {}, {model.init}, nullptr);
+  BOOST_TEST(absl::IsUnavailable(left), left);
+  BOOST_TEST(left.message().find(StrCat("task ", kMasterTask, " has left its cluster")) != std::string::npos, left);
+}
+
 // Workers die, and tasks go and come, while steps run: each is answered, and the next ones run.
 BOOST_AUTO_TEST_CASE(steps_go_on_through_deaths_of_other_processes) {
   const Model model;

@@ -13,11 +13,16 @@ namespace {
 
 using namespace train;  // NOLINT
 
-// The process's own server is stopped while no session can be made.
-BOOST_AUTO_TEST_CASE(whose_own_server_was_stopped_waits_for_nobody) {
+// Of a task that knows of a parameter server.
+std::shared_ptr<Runtime> OfAWorker() {
   ClusterOptions cluster;
   cluster.remote_tasks = {"/job:ps/replica:0/task:0"};
-  const auto runtime = StartRuntime({.threads = 1}, cluster, std::make_unique<caf::actor_system_config>()).value();
+  return StartRuntime({.threads = 1}, cluster, std::make_unique<caf::actor_system_config>()).value();
+}
+
+// The process's own server is stopped while no session can be made.
+BOOST_AUTO_TEST_CASE(whose_own_server_was_stopped_waits_for_nobody) {
+  const auto runtime = OfAWorker();
   const Scope root = Scope::NewRootScope();
   GetOrCreateGlobalStep(root);
   int made = 0;
@@ -56,9 +61,7 @@ BOOST_AUTO_TEST_CASE(whose_own_server_was_stopped_waits_for_nobody) {
 
 // So is that of a chief which has never had a session.
 BOOST_AUTO_TEST_CASE(whose_own_server_was_stopped_before_the_first_session_waits_for_nobody) {
-  ClusterOptions cluster;
-  cluster.remote_tasks = {"/job:ps/replica:0/task:0"};
-  const auto runtime = StartRuntime({.threads = 1}, cluster, std::make_unique<caf::actor_system_config>()).value();
+  const auto runtime = OfAWorker();
   const Scope root = Scope::NewRootScope();
   GetOrCreateGlobalStep(root);
   class Creator : public ChiefSessionCreator {

@@ -12,6 +12,20 @@
 namespace troupe {
 namespace {
 
+// A session with a variable, and what saves it.
+struct Model {
+  explicit Model(const train::SaverOptions& options = {}) : saver(root, options) {
+    const Operation init = GlobalVariablesInitializer(root);
+    REQUIRE_OK(root.status());
+    REQUIRE_OK(session->Extend(*root.graph()));
+    REQUIRE_OK(session->Run({}, {}, {init}, nullptr));
+  }
+  Scope root = Scope::NewRootScope();
+  Variable v{root.WithOpName("v"), Const(root, 1.0f, TensorShape({20}))};
+  train::Saver saver;
+  std::unique_ptr<Session> session = Session::Create({}).value();
+};
+
 BOOST_AUTO_TEST_SUITE(saves)
 
 BOOST_AUTO_TEST_CASE(a_save_beside_steps_ends_with_a_status) {
@@ -22,31 +36,24 @@ BOOST_AUTO_TEST_CASE(a_save_beside_steps_ends_with_a_status) {
                                          const long k = after.exchange(-1);
                                          if (k >= 0) testing::Fail(k, 1);
                                        })));
-  const Scope root = Scope::NewRootScope();
-  const Variable v(root.WithOpName("v"), Const(root, 1.0f, TensorShape({20})));
-  const Operation init = GlobalVariablesInitializer(root);
-  train::Saver saver(root);
-  REQUIRE_OK(root.status());
-  const auto session = Session::Create({}).value();
-  REQUIRE_OK(session->Extend(*root.graph()));
-  REQUIRE_OK(session->Run({}, {}, {init}, nullptr));
+  Model m;
   testing::AtEachAllocation(
       [&](long k) {
         std::promise<std::pair<absl::Status, long>> ended;
         after = k;
-        saver.SaveAsync(*session, "scarce://m", {}, [&](const absl::StatusOr<std::string>& saved) {
+        m.saver.SaveAsync(*m.session, "scarce://m", {}, [&](const absl::StatusOr<std::string>& saved) {
           const long failed = testing::Failed();
           testing::FailNone();
           ended.set_value({saved.status(), failed});
         });
         const auto [status, failed] = ended.get_future().get();
         BOOST_TEST((status.ok() || failed > 0), status);
-        saver.WaitForSaves();
+        m.saver.WaitForSaves();
         return failed > 0;
       },
       /*at_most=*/2000);
   // The last one had all the memory.
-  REQUIRE_OK(saver.Restore(*session, "scarce://m"));
+  REQUIRE_OK(m.saver.Restore(*m.session, "scarce://m"));
 }
 
 // Whatever fails behind the last file of a save: when it has been made again, the checkpoint before
@@ -58,25 +65,18 @@ BOOST_AUTO_TEST_CASE(no_old_checkpoint_is_forgotten) {
                                          const long k = after.exchange(-1);
                                          if (k >= 0) testing::Fail(k, 1);
                                        })));
-  const Scope root = Scope::NewRootScope();
-  const Variable v(root.WithOpName("v"), 1.0f);
-  const Operation init = GlobalVariablesInitializer(root);
-  train::Saver saver(root, {.max_to_keep = 1});
-  REQUIRE_OK(root.status());
-  const auto session = Session::Create({}).value();
-  REQUIRE_OK(session->Extend(*root.graph()));
-  REQUIRE_OK(session->Run({}, {}, {init}, nullptr));
+  Model m({.max_to_keep = 1});
   testing::AtEachAllocation(
       [&](long k) {
         const std::string path = StrCat("scarcelist://d/a_checkpoint_with_a_long_name_", k);
         after = k;
-        const absl::Status saved = saver.Save(*session, path).status();
+        const absl::Status saved = m.saver.Save(*m.session, path).status();
         const long failed = testing::Failed();
         testing::FailNone();
         BOOST_REQUIRE(after == -1);
         BOOST_TEST((saved.ok() || failed > 0), saved);
         // Again: what could not be deleted is deleted after the next save.
-        REQUIRE_OK(saver.Save(*session, path).status());
+        REQUIRE_OK(m.saver.Save(*m.session, path).status());
         int checkpoints = 0;
         const std::vector<std::string> names = files::List("scarcelist://d").value();
         for (const std::string& name : names) checkpoints += name.ends_with(".index");

@@ -7,6 +7,8 @@
 #include "actors/step/answers.h"
 #include "actors/step/executor_set.h"
 #include "actors/step/own_result.h"
+#include "actors/threads/aside.h"
+#include "actors/threads/no_memory.h"
 
 namespace troupe {
 
@@ -54,6 +56,10 @@ void PartialStep::PartDone() {
 }
 
 void PartialStep::Over() {
+  // Once it is answered, the process may end: that waits for the step, whose signature may have the
+  // last share of the runtime.
+  std::shared_ptr<void> at_exit;
+  UntilMemoryAllows([&] { at_exit = UntilExit(); });
   const std::shared_ptr<PartialStep> me = std::move(me_);
   const bool answers = running_->TakeAnswer();
   const absl::Status status = running_->FinishPartial();

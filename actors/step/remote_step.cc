@@ -8,6 +8,7 @@
 #include "actors/runtime/worker_actor.h"
 #include "actors/signature/signature.h"
 #include "actors/step/executor_set.h"
+#include "actors/threads/aside.h"
 #include "actors/threads/no_memory.h"
 #include "graph/core/clock.h"
 #include "kernels/numerics_check.h"
@@ -136,7 +137,10 @@ std::string RemoteStep::Statistics() const try {
 }
 
 void RemoteStep::Over() {
-  // Goes last: the runtime may end with it.
+  // Once the master has the answer, this process may be told to end: it waits for the shares below.
+  std::shared_ptr<void> at_exit;
+  UntilMemoryAllows([&] { at_exit = UntilExit(); });
+  // Goes last of what is the step's: the runtime may end with it.
   const std::shared_ptr<Runtime> keep = std::move(runtime_);
   const std::shared_ptr<RemoteStep> me = std::move(me_);
   // From here on nobody who has a message for the step finds it.

@@ -37,7 +37,7 @@ struct DeviceState {
   std::shared_ptr<Device> device;
   uint64_t incarnation = 0;
   AskSteps ask;
-  bool aside = false;
+  std::shared_ptr<UnderWay> aside;  // null: nothing is done aside
   std::chrono::milliseconds idle{0};
   std::map<int64_t, Asking> asking;
   std::map<int64_t, Promise<memory_trimmed>> trimming;
@@ -113,13 +113,15 @@ void HoldersKnown(DeviceActor* self, const holders_known& m) {
 
 // Giving much memory back takes some milliseconds.
 void Trim(DeviceActor* self, int64_t request) {
-  RunAside(self->state.aside,
-           [system = &self->system(), me = caf::actor_cast<caf::actor>(self), device = self->state.device, request] {
-             const int64_t before = device->allocator()->stats().bytes_cached;
-             device->allocator()->Trim();
-             const int64_t returned = std::max<int64_t>(0, before - device->allocator()->stats().bytes_cached);
-             SendSurely(*system, me, [&] { return blocks_returned{request, returned}; });
-           });
+  const std::shared_ptr<UnderWay>& aside = self->state.aside;
+  // The share is captured first, so that it goes last: then the actor system may go.
+  RunAside(aside != nullptr, [share = aside != nullptr ? UnderWay::Share(aside) : nullptr, system = &self->system(),
+                              me = caf::actor_cast<caf::actor>(self), device = self->state.device, request] {
+    const int64_t before = device->allocator()->stats().bytes_cached;
+    device->allocator()->Trim();
+    const int64_t returned = std::max<int64_t>(0, before - device->allocator()->stats().bytes_cached);
+    SendSurely(*system, me, [&] { return blocks_returned{request, returned}; });
+  });
 }
 
 void LookWhetherIdle(DeviceActor* self) {
@@ -139,16 +141,16 @@ absl::Status SetLimit(const Device& device, int64_t bytes) {
 }
 
 caf::behavior DeviceBehavior(DeviceActor* self, std::shared_ptr<Device> device, uint64_t incarnation, AskSteps ask,
-                             bool aside, std::chrono::milliseconds idle) {
+                             std::shared_ptr<UnderWay> aside, std::chrono::milliseconds idle) {
   self->set_error_handler([](caf::error&) {});
   self->set_default_handler(caf::drop);
   DeviceState& s = self->state;
   s.device = std::move(device);
   s.incarnation = incarnation;
   s.ask = std::move(ask);
-  s.aside = aside;
+  s.aside = std::move(aside);
   s.idle = idle;
-  if (aside && idle.count() > 0) self->delayed_send(self, idle, look_whether_idle{});
+  if (s.aside != nullptr && idle.count() > 0) self->delayed_send(self, idle, look_whether_idle{});
   return {
       [self](get_device_stats) { return TellStats(self); },
       [self](holders_known m) { HoldersKnown(self, m); },
@@ -353,8 +355,9 @@ caf::actor ContainerActorOf(const Runtime& runtime, const std::string& device) {
 }
 
 caf::actor SpawnDevice(caf::actor_system& system, std::shared_ptr<Device> device, uint64_t incarnation, AskSteps ask,
-                       bool aside, std::chrono::milliseconds idle) {
-  return system.spawn<caf::hidden>(DeviceBehavior, std::move(device), incarnation, std::move(ask), aside, idle);
+                       std::shared_ptr<UnderWay> aside, std::chrono::milliseconds idle) {
+  return system.spawn<caf::hidden>(DeviceBehavior, std::move(device), incarnation, std::move(ask), std::move(aside),
+                                   idle);
 }
 caf::actor SpawnContainer(caf::actor_system& system, std::shared_ptr<ResourceContainers> containers,
                           std::shared_ptr<const Device> device, std::shared_ptr<StateActors> states) {

@@ -76,6 +76,7 @@
 namespace troupe {
 
 class StateActors;
+class UnderWay;
 
 DeviceStatus Describe(const Device& device, uint64_t incarnation);
 
@@ -83,10 +84,11 @@ DeviceStatus Describe(const Device& device, uint64_t incarnation);
 using AskSteps = std::function<std::vector<std::shared_ptr<StepQuestion>>(
     const std::function<void(const std::shared_ptr<StepQuestion>&)>& answered)>;
 
-// Monitorable actors; `system` spawns them. `aside`: trimming has a thread of its own, and is done
-// without being asked when nothing was allocated for `idle`.
+// Monitorable actors; `system` spawns them. `aside`: trimming has a thread of its own, which is
+// counted there and uses `system` to its end, and is done without being asked when nothing was
+// allocated for `idle`; null: trimming is done in the actor's turn, when asked.
 caf::actor SpawnDevice(caf::actor_system& system, std::shared_ptr<Device> device, uint64_t incarnation, AskSteps ask,
-                       bool aside, std::chrono::milliseconds idle = std::chrono::seconds(10));
+                       std::shared_ptr<UnderWay> aside, std::chrono::milliseconds idle = std::chrono::seconds(10));
 // `states`: the actors of its resources; null: it has none.
 caf::actor SpawnContainer(caf::actor_system& system, std::shared_ptr<ResourceContainers> containers,
                           std::shared_ptr<const Device> device, std::shared_ptr<StateActors> states = nullptr);

@@ -104,10 +104,11 @@ ChildSpec MakeTask(Runtime::Impl* impl, Runtime::Impl::Task* task) {
     own.push_back({d, incarnation});
     ChildSpec device = SpecOf(impl, "device:" + d->name(), impl->policies.device, d->name(),
                               [incarnation] { return incarnation->fetch_add(1) + 1; });
-    device.spawn = [d, incarnation, impl](caf::actor_system& s, uint64_t) {
+    device.spawn = [d, incarnation, impl, under_way = impl->aside ? task->in_work->under_way() : nullptr](
+                       caf::actor_system& s, uint64_t) {
       return SpawnDevice(
           s, d, incarnation->load(),
-          [steps = impl->steps](const Runtime::Impl::Answered& answered) { return steps->Ask(answered); }, impl->aside);
+          [steps = impl->steps](const Runtime::Impl::Answered& answered) { return steps->Ask(answered); }, under_way);
     };
     task->children->Spawn(system, std::move(device));
     ChildSpec container = SpecOf(impl, "container:" + d->name(), impl->policies.container, d->name(), nullptr);

@@ -125,6 +125,8 @@ class GraphsInWork {
   void WithdrawAll();
   // False when there still is some after that time, or one that was begun has not been destroyed.
   bool WaitUntilNone(std::chrono::milliseconds at_most) { return under_way_->WaitUntilNone(at_most); }
+  // For other work aside that is to be waited for.
+  const std::shared_ptr<UnderWay>& under_way() const { return under_way_; }
 
  private:
   std::mutex mu_;

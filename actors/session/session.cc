@@ -209,6 +209,8 @@ Session::~Session() {
     NoLoggerAfter restore;
     impl_->EndActor();
     wait();
+    // What takes longer than this patience may end beside the process.
+    if (!impl_->master->WaitForWork(0ms)) impl_->master->WaitForWorkAtExit();
   });
 }
 

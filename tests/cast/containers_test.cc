@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "actors/messages/ask.h"
+#include "actors/threads/aside.h"
 #include "kernels/state/variable_slot.h"
 #include "tests/cast/play.h"
 #include "tests/sanitizers/sanitized.h"
@@ -123,8 +124,8 @@ BOOST_AUTO_TEST_CASE(edges_3_and_4_free_blocks_go_back_when_asked_and_when_idle)
   leave_some();
   Runtime::Impl& impl = *one.runtime->impl();
   const caf::actor idle = SpawnDevice(
-      *impl.system, impl.devices[0], 1, [](const auto&) { return std::vector<std::shared_ptr<StepQuestion>>(); }, true,
-      std::chrono::milliseconds(20));
+      *impl.system, impl.devices[0], 1, [](const auto&) { return std::vector<std::shared_ptr<StepQuestion>>(); },
+      std::make_shared<UnderWay>(), std::chrono::milliseconds(20));
   for (int tries = 0; tries < 500 && cached() >= kMiB; ++tries)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   BOOST_TEST(cached() < kMiB);
@@ -143,7 +144,7 @@ BOOST_AUTO_TEST_CASE(a_question_without_memory_is_answered_with_an_error) {
         if (none) throw std::bad_alloc();
         return std::vector<std::shared_ptr<StepQuestion>>();
       },
-      false);
+      nullptr);
   const auto ask = [&] {
     return Ask<device_stats>(*impl.system, device, get_device_stats{}, false, caf::duration(std::chrono::seconds(10)));
   };

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <random>
 
+#include <google/protobuf/arena.h>
 #include <google/protobuf/text_format.h>
 #include <spdlog/spdlog.h>
 
@@ -61,7 +62,9 @@ absl::StatusOr<proto::CheckpointState> ReadState(const std::string& folder, cons
 
 absl::StatusOr<proto::CheckpointState> ParseState(const std::string& text, const std::string& folder,
                                                   const std::string& path) {
-  proto::CheckpointState state;
+  // See WriteList.
+  google::protobuf::Arena arena;
+  proto::CheckpointState& state = *google::protobuf::Arena::CreateMessage<proto::CheckpointState>(&arena);
   const google::protobuf::LogSilencer silence;
   google::protobuf::TextFormat::Parser parser;
   // A reader of an older version should not fail by what a newer one writes.
@@ -127,7 +130,10 @@ absl::Status Saver::Disk::TakeOver(const std::string& of, const std::string& lat
 
 absl::Status Saver::Disk::WriteList(const SaverOptions& options, const std::string& newest,
                                     const std::string& latest_filename) {
-  proto::CheckpointState state;
+  // In an arena: Protobuf counts an element of a repeated field before there is memory for it, and
+  // where there is none, the destructor of a message of its own deletes what is not there.
+  google::protobuf::Arena arena;
+  proto::CheckpointState& state = *google::protobuf::Arena::CreateMessage<proto::CheckpointState>(&arena);
   state.set_model_checkpoint_path(NameIn(folder_key, newest));
   const size_t most = options.max_to_keep > 0 ? static_cast<size_t>(options.max_to_keep) : kept.size();
   for (size_t i = kept.size() - std::min(most, kept.size()); i < kept.size(); ++i) {

@@ -209,7 +209,7 @@ Session::~Session() {
     NoLoggerAfter restore;
     impl_->EndActor();
     wait();
-    // What takes longer than this patience may end beside the process.
+    // What takes longer than this patience, the end of the process waits for.
     if (!impl_->master->WaitForWork(0ms)) impl_->master->WaitForWorkAtExit();
   });
 }

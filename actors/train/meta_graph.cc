@@ -103,7 +103,9 @@ absl::Status ReadRunners(const std::string& path, const proto::CollectionDef& co
 }  // namespace
 
 absl::StatusOr<std::string> MetaGraphBytes(const Graph& graph, const Saver* saver) {
-  proto::MetaGraphDef meta;
+  // In an arena: Protobuf's own messages do not survive that there is no memory for an element.
+  OnArena<proto::MetaGraphDef> on_arena;
+  proto::MetaGraphDef& meta = *on_arena;
   ExportGraphDef(graph, meta.mutable_graph_def());
   meta.mutable_meta_info_def()->set_stripped_default_attrs(false);
   std::set<std::string> ops, trainable;

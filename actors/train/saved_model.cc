@@ -174,7 +174,8 @@ absl::Status WriteSavedModel(const std::string& folder, Session& session, const 
   }
   if (saver != nullptr) TROUPE_RETURN_IF_ERROR(saver->CheckSaves(graph, needs));
   TROUPE_ASSIGN_OR_RETURN(const std::string bytes, MetaGraphBytes(graph, saver));
-  proto::SavedModel model;
+  OnArena<proto::SavedModel> on_arena;  // as in MetaGraphBytes
+  proto::SavedModel& model = *on_arena;
   model.set_saved_model_schema_version(1);
   proto::MetaGraphDef& meta = *model.add_meta_graphs();
   if (!meta.ParseFromString(bytes)) return Internal("the graph cannot be written as a MetaGraphDef");

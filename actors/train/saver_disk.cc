@@ -5,12 +5,12 @@
 #include <filesystem>
 #include <random>
 
-#include <google/protobuf/arena.h>
 #include <google/protobuf/text_format.h>
 #include <spdlog/spdlog.h>
 
 #include "graph/checkpoint/bundle.h"
 #include "graph/checkpoint/first_format.h"
+#include "graph/ir/on_arena.h"
 #include "troupe/files.h"
 
 namespace troupe::train {
@@ -62,9 +62,7 @@ absl::StatusOr<proto::CheckpointState> ReadState(const std::string& folder, cons
 
 absl::StatusOr<proto::CheckpointState> ParseState(const std::string& text, const std::string& folder,
                                                   const std::string& path) {
-  // See WriteList.
-  google::protobuf::Arena arena;
-  proto::CheckpointState& state = *google::protobuf::Arena::CreateMessage<proto::CheckpointState>(&arena);
+  proto::CheckpointState state;
   const google::protobuf::LogSilencer silence;
   google::protobuf::TextFormat::Parser parser;
   // A reader of an older version should not fail by what a newer one writes.
@@ -132,8 +130,8 @@ absl::Status Saver::Disk::WriteList(const SaverOptions& options, const std::stri
                                     const std::string& latest_filename) {
   // In an arena: Protobuf counts an element of a repeated field before there is memory for it, and
   // where there is none, the destructor of a message of its own deletes what is not there.
-  google::protobuf::Arena arena;
-  proto::CheckpointState& state = *google::protobuf::Arena::CreateMessage<proto::CheckpointState>(&arena);
+  OnArena<proto::CheckpointState> on_arena;
+  proto::CheckpointState& state = *on_arena;
   state.set_model_checkpoint_path(NameIn(folder_key, newest));
   const size_t most = options.max_to_keep > 0 ? static_cast<size_t>(options.max_to_keep) : kept.size();
   for (size_t i = kept.size() - std::min(most, kept.size()); i < kept.size(); ++i) {

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <future>
 
+#include "actors/train/meta_graph.h"
 #include "tests/checkpoint/held_files.h"
 #include "tests/common/check_ok.h"
 #include "tests/no_memory/each_allocation.h"
@@ -86,6 +87,16 @@ BOOST_AUTO_TEST_CASE(no_old_checkpoint_is_forgotten) {
         return failed > 0;
       },
       /*at_most=*/2000);
+}
+
+// What a save with SaveOptions.graph writes beside the values.
+BOOST_AUTO_TEST_CASE(the_bytes_of_a_graph_are_made_or_not) {
+  const Model m;
+  testing::AtEachAllocation(
+      [&](long k) {
+        return testing::Throws(k, [&] { REQUIRE_OK(train::MetaGraphBytes(*m.root.graph(), &m.saver).status()); });
+      },
+      /*at_most=*/20'000, /*dense=*/20'000);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

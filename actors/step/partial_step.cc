@@ -56,14 +56,14 @@ void PartialStep::PartDone() {
 }
 
 void PartialStep::Over() {
-  // Once it is answered, the process may end: that waits for the step, whose signature may have the
-  // last share of the runtime.
   std::shared_ptr<void> at_exit;
-  UntilMemoryAllows([&] { at_exit = UntilExit(); });
   const std::shared_ptr<PartialStep> me = std::move(me_);
   const bool answers = running_->TakeAnswer();
   const absl::Status status = running_->FinishPartial();
   LetGo();
+  // Once it is answered, the process may end: that waits for the step, whose signature may have the
+  // last share of the runtime. Not before the step has let go of its memory: this needs some.
+  UntilMemoryAllows([&] { at_exit = UntilExit(); });
   if (answers) OnDone(status);
 }
 

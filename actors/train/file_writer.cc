@@ -5,6 +5,7 @@
 #include <set>
 
 #include "graph/files/event_file.h"
+#include "graph/ir/on_arena.h"
 #include "troupe/import_export.h"
 #include "troupe/proto/config.pb.h"
 #include "troupe/proto/event.pb.h"
@@ -79,10 +80,10 @@ absl::Status FileWriter::AddScalar(std::string_view tag, float value, int64_t st
 }
 
 absl::Status FileWriter::AddGraph(const Graph& graph) {
-  proto::GraphDef def;
-  ExportGraphDef(graph, &def);
+  OnArena<proto::GraphDef> def;  // as in MetaGraphBytes
+  ExportGraphDef(graph, def.get());
   proto::Event event;
-  if (!def.SerializeToString(event.mutable_graph_def())) {
+  if (!def->SerializeToString(event.mutable_graph_def())) {
     return InvalidArgument(path(), ": a graph of 2 GiB or more");
   }
   std::lock_guard<std::mutex> lock(impl_->mu);

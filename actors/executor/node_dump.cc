@@ -9,6 +9,7 @@
 #include "actors/threads/aside.h"
 #include "graph/core/guarded.h"
 #include "graph/files/npy.h"
+#include "graph/ir/on_arena.h"
 #include "kernels/state/variable_slot.h"
 #include "troupe/files.h"
 #include "troupe/graph.h"
@@ -53,10 +54,10 @@ class Dump {
       fetches = true;
     }
     if (!fetches) StrAppend(&fetch_, " --target '", node_.name, "'");
-    proto::GraphDef def;
-    ExportGraphDef(graph_, &def);
+    OnArena<proto::GraphDef> def;  // as in MetaGraphBytes
+    ExportGraphDef(graph_, def.get());
     std::string text;
-    if (!google::protobuf::TextFormat::PrintToString(def, &text)) return Internal("the node has no text form");
+    if (!google::protobuf::TextFormat::PrintToString(*def, &text)) return Internal("the node has no text form");
     TROUPE_RETURN_IF_ERROR(files::Write(files::Join(folder_, "graph.pbtxt"), text));
     if (!replays_) return absl::OkStatus();
     return files::Write(files::Join(folder_, "replay.sh"),

@@ -324,6 +324,7 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   template <class Message>
   absl::Status ToWorker(uint32_t task, const caf::actor& from, Message message);
 
+  const UntilExitOnceTold until_exit_;  // first: it goes last, when nothing of the session is left
   const std::shared_ptr<Runtime> runtime_;
   const SessionOptions options_;
   const std::string id_;
@@ -334,7 +335,6 @@ class SessionMaster : public std::enable_shared_from_this<SessionMaster> {
   const std::shared_ptr<StepGate> gate_ = std::make_shared<StepGate>(closed_, watch_);
   const std::shared_ptr<SignatureCache> cache_;
   const std::shared_ptr<UnderWay> under_way_ = std::make_shared<UnderWay>();
-  const UntilExitOnceTold until_exit_;
   // Of the work that is under way.
   Graph graph_;
   SessionGroups groups_{&graph_};                       // which of its stateful nodes must share a device

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include <spdlog/spdlog.h>
 
@@ -266,12 +267,14 @@ absl::StatusOr<std::string> Saver::WriteJob(const Job& job) const {
 }
 
 absl::StatusOr<std::string> Saver::Save(Session& session, const std::string& path, const SaveOptions& options) {
-  // What was made ready for a save beside steps goes with this one.
-  const std::shared_ptr<void> expected = SaveMemory::Share(disk_->memory);
-  Job job;
-  TROUPE_RETURN_IF_ERROR(Prepare(session, path, options, &job));
-  job.ticket = std::make_shared<const SaveOrder::Ticket>(disk_->order);
-  return Write(job);
+  return Guarded("a save", [&]() -> absl::StatusOr<std::string> {
+    // What was made ready for a save beside steps goes with this one.
+    const std::shared_ptr<void> expected = SaveMemory::Share(disk_->memory);
+    Job job;
+    TROUPE_RETURN_IF_ERROR(Prepare(session, path, options, &job));
+    job.ticket = std::make_shared<const SaveOrder::Ticket>(disk_->order);
+    return Write(job);
+  });
 }
 
 absl::Status Saver::SaveVariablesAlone(Session& session, const std::string& prefix) const {
@@ -282,33 +285,40 @@ absl::Status Saver::SaveVariablesAlone(Session& session, const std::string& pref
 }
 
 void Saver::SaveAsync(Session& session, const std::string& path, const SaveOptions& options, SaveCallback done) {
-  auto job = std::make_shared<Job>();
   if (done == nullptr) {
     done = [](const absl::StatusOr<std::string>& saved) {
       if (!saved.ok()) spdlog::error("a save that nobody asks about has failed: {}", saved.status().ToString());
     };
   }
-  disk_->order->WaitForRoom();
-  std::shared_ptr<void> expected = SaveMemory::Share(disk_->memory);
-  absl::Status prepared = Prepare(session, path, options, job.get());
-  if (!prepared.ok()) return done(std::move(prepared));
-  job->ticket = std::make_shared<const SaveOrder::Ticket>(disk_->order);
-  if (!job->snapshot.has_value()) {
-    absl::StatusOr<std::string> written = Write(*job);
-    job = nullptr;  // `done` may save again
-    return done(std::move(written));
-  }
-  RunAside(true, [saver = *this, job, done = std::move(done), expected = std::move(expected),
-                  share = UnderWay::Share(disk_->saves)]() mutable {
-    absl::StatusOr<std::string> written = saver.Write(*job);
-    if (written.ok()) saver.disk_->memory->Learn(job->shared);
-    job = nullptr;
-    expected = nullptr;
-    CallUser("a callback of SaveAsync", [&] { done(std::move(written)); });
-    // The save is under way until its caller knows.
-    done = nullptr;
-    share = nullptr;
+  std::shared_ptr<SaveCallback> held;                // `done`, from when another thread may have it
+  std::optional<absl::StatusOr<std::string>> ended;  // how the save ended, where it has ended here
+  absl::Status begun = Guarded("a save", [&]() -> absl::Status {
+    auto job = std::make_shared<Job>();
+    disk_->order->WaitForRoom();
+    std::shared_ptr<void> expected = SaveMemory::Share(disk_->memory);
+    TROUPE_RETURN_IF_ERROR(Prepare(session, path, options, job.get()));
+    job->ticket = std::make_shared<const SaveOrder::Ticket>(disk_->order);
+    if (!job->snapshot.has_value()) {
+      ended = Write(*job);
+      return absl::OkStatus();
+    }
+    held = std::make_shared<SaveCallback>(std::move(done));
+    RunAside(true, [saver = *this, job = std::move(job), held, expected = std::move(expected),
+                    share = UnderWay::Share(disk_->saves)]() mutable {
+      absl::StatusOr<std::string> written = saver.Write(*job);
+      if (written.ok()) saver.disk_->memory->Learn(job->shared);
+      job = nullptr;
+      expected = nullptr;
+      SaveCallback call = std::exchange(*held, nullptr);
+      CallUser("a callback of SaveAsync", [&] { call(std::move(written)); });
+      // The save is under way until its caller knows.
+      call = nullptr;
+      share = nullptr;
+    });
+    return absl::OkStatus();
   });
+  if (!begun.ok()) ended = std::move(begun);
+  if (ended.has_value()) (held != nullptr ? *held : done)(*std::move(ended));
 }
 
 namespace {

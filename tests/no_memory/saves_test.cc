@@ -57,6 +57,40 @@ BOOST_AUTO_TEST_CASE(a_save_beside_steps_ends_with_a_status) {
   REQUIRE_OK(m.saver.Restore(*m.session, "scarce://m"));
 }
 
+// What the caller's own thread does for a save, and all of a save that it waits for.
+BOOST_AUTO_TEST_CASE(what_begins_a_save_ends_with_a_status) {
+  Model m;
+  REQUIRE_OK(files::RegisterFileSystem("scarcebegin", std::make_shared<HeldFiles>([](auto, const std::string&) {})));
+  const std::string path = "scarcebegin://d/m";
+  const auto trial = [&](long k, auto&& save) {
+    absl::Status status;
+    long failed = 0;
+    {
+      const testing::Failing no_memory(k, 1);
+      status = save();
+      failed = testing::Failing::failed();
+    }
+    BOOST_TEST((status.ok() || failed > 0), status);
+    return failed > 0;
+  };
+  testing::AtEachAllocation([&](long k) { return trial(k, [&] { return m.saver.Save(*m.session, path).status(); }); },
+                            /*at_most=*/4000);
+  testing::AtEachAllocation(
+      [&](long k) {
+        std::promise<absl::Status> ended;
+        const bool failed = trial(k, [&] {
+          m.saver.SaveAsync(*m.session, path, {}, [&](const auto& saved) { ended.set_value(saved.status()); });
+          return absl::OkStatus();
+        });
+        const absl::Status status = ended.get_future().get();
+        BOOST_TEST((status.ok() || failed), status);
+        m.saver.WaitForSaves();
+        return failed;
+      },
+      /*at_most=*/4000);
+  REQUIRE_OK(m.saver.Restore(*m.session, path));
+}
+
 // Whatever fails behind the last file of a save: when it has been made again, the checkpoint before
 // it is deleted.
 BOOST_AUTO_TEST_CASE(no_old_checkpoint_is_forgotten) {

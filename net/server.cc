@@ -10,6 +10,8 @@
 #include <spdlog/spdlog.h>
 
 #include "actors/threads/actor_thread.h"
+#include "actors/threads/aside.h"
+#include "actors/threads/no_memory.h"
 #include "actors/messages/reply.h"
 #include "actors/runtime/remote_tasks.h"
 #include "actors/runtime/runtime_impl.h"
@@ -246,10 +248,18 @@ Server::~Server() {
   if (impl_->probes == nullptr || impl_->probes->Close(milliseconds(0))) return;
   // Whom CAF connects just now still refers to the actor system.
   spdlog::warn("a call to another task has not ended; its server ends when it has");
-  std::thread([impl = std::move(impl_)] {
-    while (!impl->probes->Close(std::chrono::hours(1))) {
+  std::shared_ptr<void> at_exit;
+  UntilMemoryAllows([&] { at_exit = UntilExit(); });
+  auto wait = [at_exit, rest = std::move(impl_)]() mutable {
+    while (!rest->probes->Close(std::chrono::hours(1))) {
     }
-  }).detach();
+    rest = nullptr;
+  };
+  try {
+    std::thread(wait).detach();
+  } catch (const std::exception&) {  // std::system_error, std::bad_alloc
+    wait();
+  }
 }
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {

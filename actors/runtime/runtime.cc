@@ -398,14 +398,16 @@ void Runtime::Impl::End(std::unique_ptr<Impl> impl) {
     if (stopped(*impl, kSlice)) return;
   }
   spdlog::warn("a kernel or a callback has not returned, although its step is over; its runtime ends when it has");
-  auto rest = std::make_shared<std::unique_ptr<Impl>>(std::move(impl));
+  std::shared_ptr<std::unique_ptr<Impl>> rest;
+  UntilMemoryAllows([&] { rest = std::make_shared<std::unique_ptr<Impl>>(); });
+  *rest = std::move(impl);
   try {
-    std::thread([rest, stopped] {
+    std::thread([rest, stopped, at_exit = UntilExit()] {
       while (!stopped(**rest, std::chrono::hours(1))) {
       }
       *rest = nullptr;
     }).detach();
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) {  // std::system_error, std::bad_alloc
     (void)rest->release();
     spdlog::error("what the runtime uses stays, since the system has no thread left to end it");
   }

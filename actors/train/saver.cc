@@ -229,21 +229,24 @@ absl::Status Saver::WriteValues(const Job& job) const {
     return writer->Finish();
   };
   if (!options_.sharded) return write(prefix, shards.begin()->second, true);
-  // The parts lie in a folder that no other save has, until they are merged.
+  // The parts lie in a folder that no other save has, until they are merged. It is noted first: where
+  // memory runs out, the next save deletes it.
   const std::string folder = StrCat(prefix, UniqueFolder());
-  std::vector<std::string> parts;
-  absl::Status written;
-  for (const auto& [device, some] : shards) {
-    if (!written.ok()) break;
-    char name[40];
-    std::snprintf(name, sizeof(name), "/part-%05zu-of-%05zu", parts.size(), shards.size());
-    parts.push_back(folder + name);
-    written = write(parts.back(), some, parts.size() == 1);
-  }
-  if (written.ok()) written = MergeCheckpoints(parts, prefix);
-  if (!written.ok()) {
-    for (const std::string& part : parts) DeleteCheckpoint(part).IgnoreError();
-    files::Delete(folder).IgnoreError();
+  disk_->left.push_back({folder, "part-"});
+  absl::Status written = Guarded("a save", [&] {
+    std::vector<std::string> parts;
+    for (const auto& [device, some] : shards) {
+      char name[40];
+      std::snprintf(name, sizeof(name), "/part-%05zu-of-%05zu", parts.size(), shards.size());
+      parts.push_back(folder + name);
+      TROUPE_RETURN_IF_ERROR(write(parts.back(), some, parts.size() == 1));
+    }
+    return MergeCheckpoints(parts, prefix);
+  });
+  if (written.ok()) {
+    disk_->left.pop_back();
+  } else {
+    disk_->DeleteLeft();
   }
   return written;
 }
@@ -257,6 +260,7 @@ absl::StatusOr<std::string> Saver::WriteJob(const Job& job) const {
   std::lock_guard<std::mutex> lock(disk_->mu);
   // First: what is written by a save that fails afterwards would be deleted by none.
   if (job.options.write_state) TROUPE_RETURN_IF_ERROR(disk_->TakeOver(job.folder, job.options.latest_filename));
+  disk_->DeleteLeft();
   if (job.snapshot.has_value()) TROUPE_RETURN_IF_ERROR(WriteValues(job));
   if (!job.meta.empty()) TROUPE_RETURN_IF_ERROR(files::Write(MetaPath(job.name), job.meta));
   if (!job.options.write_state) return job.name;
@@ -303,8 +307,9 @@ void Saver::SaveAsync(Session& session, const std::string& path, const SaveOptio
       return absl::OkStatus();
     }
     held = std::make_shared<SaveCallback>(std::move(done));
+    // The end of the process waits for the file, and so for ten seconds at most.
     RunAside(true, [saver = *this, job = std::move(job), held, expected = std::move(expected),
-                    share = UnderWay::Share(disk_->saves)]() mutable {
+                    share = UnderWay::Share(disk_->saves), at_exit = UntilExit()]() mutable {
       absl::StatusOr<std::string> written = saver.Write(*job);
       if (written.ok()) saver.disk_->memory->Learn(job->shared);
       job = nullptr;
@@ -314,6 +319,7 @@ void Saver::SaveAsync(Session& session, const std::string& path, const SaveOptio
       // The save is under way until its caller knows.
       call = nullptr;
       share = nullptr;
+      at_exit = nullptr;
     });
     return absl::OkStatus();
   });

@@ -10,6 +10,7 @@
 
 #include "graph/checkpoint/bundle.h"
 #include "graph/checkpoint/first_format.h"
+#include "graph/core/guarded.h"
 #include "graph/ir/on_arena.h"
 #include "troupe/files.h"
 
@@ -172,14 +173,19 @@ void Saver::Disk::DropOld(const SaverOptions& options) {
   }
 }
 
-void Saver::Disk::DeleteLeft() {
+void Saver::Disk::DeleteLeft() noexcept {
   std::erase_if(left, [](const Left& l) {
-    const absl::StatusOr<std::vector<std::string>> names = files::List(l.folder);
-    if (!names.ok()) return absl::IsNotFound(names.status());
-    for (const std::string& name : *names) {
-      if (name.starts_with(l.begin)) (void)files::Delete(files::Join(l.folder, name));
-    }
-    return files::Delete(l.folder).ok();
+    bool gone = false;
+    (void)Guarded("deleting what a save has left", [&] {
+      const absl::StatusOr<std::vector<std::string>> names = files::List(l.folder);
+      gone = absl::IsNotFound(names.status());
+      if (!names.ok()) return;
+      for (const std::string& name : *names) {
+        if (name.starts_with(l.begin)) (void)files::Delete(files::Join(l.folder, name));
+      }
+      gone = files::Delete(l.folder).ok();
+    });
+    return gone;
   });
 }
 

@@ -21,7 +21,9 @@
 
 #include "actors/runtime/runtime_impl.h"
 #include "actors/threads/aside.h"
+#include "tests/checkpoint/held_files.h"
 #include "troupe/kernel.h"
+#include "troupe/train/saver.h"
 #include "troupe/troupe.h"
 
 namespace {
@@ -183,6 +185,33 @@ void AProductBegins() {
   while (naps == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
+// Main returns while a save beside steps writes its file.
+std::atomic<bool> save_begun{false}, save_over{false};
+struct OverAtEnd {
+  ~OverAtEnd() { EXPECT(!save_begun || save_over); }
+} over_at_end;
+
+void ASaveGoesOn() {
+  EXPECT(files::RegisterFileSystem("slow", std::make_shared<HeldFiles>([](std::string_view op, const std::string&) {
+                                     if (op != "OpenToWrite") return;
+                                     save_begun = true;
+                                     std::this_thread::sleep_for(std::chrono::milliseconds(300));
+                                   }))
+             .ok());
+  Scope root = Scope::NewRootScope();
+  Variable v(root.WithOpName("v"), Const(root, 1.0f, TensorShape({20})));
+  train::Saver saver(root, {});
+  const Operation init = GlobalVariablesInitializer(root);
+  auto session = Session::Create({}).value();
+  EXPECT(session->Extend(*root.graph()).ok());
+  EXPECT(session->Run({}, {}, {init}, nullptr).ok());
+  saver.SaveAsync(*session, "slow://d/m", {}, [](const absl::StatusOr<std::string>& saved) {
+    EXPECT(saved.ok());
+    save_over = true;
+  });
+  while (!save_begun) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
 // Its parent's end waits for a thread, which the child has not got.
 void AChildEnds() {
   const std::shared_ptr<void> parents = UntilExit();
@@ -225,6 +254,8 @@ int main(int, char** argv) {
     AProductGoesOn();
   } else if (std::strcmp(argv[1], "late_product") == 0) {
     AProductBegins();
+  } else if (std::strcmp(argv[1], "save") == 0) {
+    ASaveGoesOn();
   } else if (std::strcmp(argv[1], "child") == 0) {
     AChildEnds();
   } else {

@@ -124,6 +124,38 @@ BOOST_AUTO_TEST_CASE(no_old_checkpoint_is_forgotten) {
 }
 
 // What a save with SaveOptions.graph writes beside the values.
+// Wherever a sharded save fails: the next one deletes the folder of its parts.
+BOOST_AUTO_TEST_CASE(no_part_is_forgotten) {
+  static std::atomic<long> after{-1};
+  REQUIRE_OK(files::RegisterFileSystem("scarceparts", std::make_shared<HeldFiles>([](auto op, const std::string&) {
+                                         if (op != "OpenToWrite") return;
+                                         const long k = after.exchange(-1);
+                                         if (k >= 0) testing::Fail(k, 2);
+                                       })));
+  Model m({.sharded = true});
+  long most = 0;  // folders that a save has left
+  const auto left = [] {
+    long n = 0;
+    for (const std::string& name : files::List("scarceparts://d").value()) n += name.find("_temp_") != name.npos;
+    return n;
+  };
+  testing::AtEachAllocation(
+      [&](long k) {
+        after = k;
+        const absl::Status saved = m.saver.Save(*m.session, "scarceparts://d/m").status();
+        const long failed = testing::Failed();
+        testing::FailNone();
+        BOOST_REQUIRE(after == -1);
+        BOOST_TEST((saved.ok() || failed > 0), saved);
+        most = std::max(most, left());
+        REQUIRE_OK(m.saver.Save(*m.session, "scarceparts://d/m").status());
+        BOOST_TEST(left() == 0);
+        return failed > 0;
+      },
+      /*at_most=*/4000);
+  BOOST_TEST(most == 1);
+}
+
 BOOST_AUTO_TEST_CASE(the_bytes_of_a_graph_are_made_or_not) {
   const Model m;
   testing::AtEachAllocation(

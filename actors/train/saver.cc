@@ -243,11 +243,7 @@ absl::Status Saver::WriteValues(const Job& job) const {
     }
     return MergeCheckpoints(parts, prefix);
   });
-  if (written.ok()) {
-    disk_->left.pop_back();
-  } else {
-    disk_->DeleteLeft();
-  }
+  written.ok() ? disk_->left.pop_back() : disk_->DeleteLeft();
   return written;
 }
 

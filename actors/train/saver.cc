@@ -229,8 +229,8 @@ absl::Status Saver::WriteValues(const Job& job) const {
     return writer->Finish();
   };
   if (!options_.sharded) return write(prefix, shards.begin()->second, true);
-  // The parts lie in a folder that no other save has, until they are merged. It is noted first: where
-  // memory runs out, the next save deletes it.
+  // The parts lie in a folder that no other save has, until they are merged. It is noted first:
+  // where memory runs out, the next save deletes it.
   const std::string folder = StrCat(prefix, UniqueFolder());
   disk_->left.push_back({folder, "part-"});
   absl::Status written = Guarded("a save", [&] {

@@ -77,8 +77,8 @@ struct Saver::Disk {
   // list has now. What cannot be deleted is tried again after the next save: this one has done its
   // work.
   void DropOld(const SaverOptions& options);
-  // A kernel of the failed save may still have a file open there, or memory may be lacking; then the
-  // folder goes the next time.
+  // A kernel of the failed save may still have a file open there, or memory may be lacking; then
+  // the folder goes the next time.
   void DeleteLeft() noexcept;
 };
 

@@ -155,8 +155,9 @@ class Saver {
   // Takes the values before it returns, and writes them on a thread of its own, which calls `done`
   // with what Save returns; without a `done` a failure is logged. `done` must not throw. What one
   // thread saves is written in the order of its calls; while eight saves are unwritten, this waits
-  // for one of them. The end of the process waits for them, for ten seconds at most. When the values cannot be taken, or only the graph's own nodes can save them,
-  // `done` is called before this returns.
+  // for one of them. The end of the process waits for them, for ten seconds at most. When the
+  // values cannot be taken, or only the graph's own nodes can save them, `done` is called before
+  // this returns.
   using SaveCallback = std::function<void(absl::StatusOr<std::string>)>;
   void SaveAsync(Session& session, const std::string& path, const SaveOptions& options, SaveCallback done);
   // Tells that a SaveAsync is near. Memory for the variables that steps changed while an earlier

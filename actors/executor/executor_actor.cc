@@ -3,6 +3,7 @@
 #include <caf/all.hpp>
 
 #include "actors/threads/actor_thread.h"
+#include "actors/threads/lean_actor.h"
 #include "actors/executor/turn.h"
 #include "actors/messages/messages.h"
 #include "actors/threads/no_memory.h"
@@ -15,10 +16,10 @@ namespace {
 // (runtime/runtime.cc): some 5 ms of null nodes.
 constexpr int64_t kTurnNodes = 2000;
 
-class ExecutorActor : public caf::event_based_actor {
+class ExecutorActor : public LeanActor<ExecutorActor> {
  public:
   ExecutorActor(caf::actor_config& cfg, std::shared_ptr<Executor> executor)
-      : caf::event_based_actor(cfg), executor_(std::move(executor)) {
+      : LeanActor(cfg), executor_(std::move(executor)) {
     set_error_handler([](caf::error&) {});
     set_default_handler(caf::drop);
     // CAF's own handler prints. Without memory for that, the actor would be neither alive nor dead.
@@ -28,11 +29,21 @@ class ExecutorActor : public caf::event_based_actor {
 
   caf::behavior make_behavior() override {
     return {
-        [this](const run_step& m) { Do([&] { executor_->OnRunStep(m.input); }); },
-        [this](doorbell) { Do([&] { executor_->OnDoorbell(); }); },
+        [this](const run_step& m) { Run(m); },
+        [this](doorbell) { Hear(); },
         [this](const token_message& m) { Do([&] { executor_->OnToken(std::move(*m.token)); }); },
         [this](go_on) { Do([&] { executor_->OnContinue(); }); },
     };
+  }
+  bool Take(caf::type_erased_tuple& content) {
+    if (content.match_elements<run_step>()) {
+      Run(content.get_as<run_step>(0));
+    } else if (content.match_elements<doorbell>()) {
+      Hear();
+    } else {
+      return false;
+    }
+    return true;
   }
   void on_exit() override {
     if (executor_ == nullptr) return;
@@ -41,6 +52,12 @@ class ExecutorActor : public caf::event_based_actor {
   }
 
  private:
+  void Run(const run_step& m) {
+    Do([&] { executor_->OnRunStep(m.input); });
+  }
+  void Hear() {
+    Do([&] { executor_->OnDoorbell(); });
+  }
   // CAF would let the actor die of an exception, with words for which there may be no memory.
   template <class F>
   void Do(F f) noexcept {

@@ -58,10 +58,20 @@ struct blocks_returned {
 };
 // To a device, by itself: whether it has been idle since it was asked last.
 struct look_whether_idle {};
-// To the actor of a resource that is asked (state/state_actors.h).
-struct StateEnvelope;
+// To the actor of a resource that is asked (state/state_actors.h). One that is dropped unopened,
+// because its actor died, goes back to its seat. A copy is an opened one.
+class StateRequest;
+class StateSeat;
 struct state_letter {
-  std::shared_ptr<StateEnvelope> envelope;
+  state_letter() = default;
+  state_letter(state_letter&&) = default;
+  state_letter(const state_letter&) {}
+  state_letter& operator=(state_letter&&) = delete;
+  ~state_letter();
+  std::shared_ptr<StateSeat> to;  // null when it was opened
+  uint64_t incarnation = 0;       // of the actor
+  uint8_t kind = 0;               // a StateLetter::Kind
+  std::shared_ptr<StateRequest> request;
 };
 // To a container: resources with actors of their own have been made, which it watches from now on.
 struct states_came {};

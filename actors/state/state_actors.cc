@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "actors/threads/actor_thread.h"
+#include "actors/threads/lean_actor.h"
 #include "actors/messages/messages.h"
 #include "actors/threads/surely.h"
 #include "graph/core/guarded.h"
@@ -46,17 +47,6 @@ class AskersThread : public caf::execution_unit {
 };
 
 }  // namespace
-
-// A letter on its way. One that is dropped unopened, because its actor died, goes back.
-struct StateEnvelope {
-  StateEnvelope(std::shared_ptr<StateSeat> to, uint64_t incarnation, StateLetter letter)
-      : to(std::move(to)), incarnation(incarnation), letter(std::move(letter)) {}
-  ~StateEnvelope();
-  const std::shared_ptr<StateSeat> to;
-  const uint64_t incarnation;
-  StateLetter letter;
-  bool opened = false;
-};
 
 // The place of one machine's actor, whichever incarnation sits there.
 class StateSeat : public std::enable_shared_from_this<StateSeat> {
@@ -125,25 +115,34 @@ class StateSeat : public std::enable_shared_from_this<StateSeat> {
 
 namespace {
 
-class StateActor : public caf::event_based_actor {
+StateLetter LetterIn(state_letter* m) { return {static_cast<StateLetter::Kind>(m->kind), std::move(m->request)}; }
+
+class StateActor : public LeanActor<StateActor> {
  public:
   StateActor(caf::actor_config& cfg, std::shared_ptr<StateSeat> seat, uint64_t incarnation)
-      : caf::event_based_actor(cfg), seat_(std::move(seat)), incarnation_(incarnation) {
+      : LeanActor(cfg), seat_(std::move(seat)), incarnation_(incarnation) {
     set_error_handler([](caf::error&) {});
     set_default_handler(caf::drop);
   }
   const char* name() const override { return "troupe.state"; }
   caf::behavior make_behavior() override {
-    return {[this](const state_letter& m) {
-      m.envelope->opened = true;
-      seat_->Open(m.envelope->letter);
-    }};
+    return {[this](state_letter& m) { Open(&m); }};
+  }
+  bool Take(caf::type_erased_tuple& content) {
+    if (!content.match_elements<state_letter>()) return false;
+    Open(&content.get_mutable_as<state_letter>(0));
+    return true;
   }
   void on_exit() override {
     if (seat_ != nullptr) std::exchange(seat_, nullptr)->Left(incarnation_);
   }
 
  private:
+  void Open(state_letter* m) {
+    m->to = nullptr;
+    seat_->Open(LetterIn(m));
+  }
+
   std::shared_ptr<StateSeat> seat_;
   const uint64_t incarnation_;
 };
@@ -164,8 +163,8 @@ class SeatMailbox : public StateMailbox {
 
 }  // namespace
 
-StateEnvelope::~StateEnvelope() {
-  if (!opened) to->Undelivered(incarnation, std::move(letter));
+state_letter::~state_letter() {
+  if (const std::shared_ptr<StateSeat> seat = std::move(to)) seat->Undelivered(incarnation, LetterIn(this));
 }
 
 caf::actor StateSeat::Spawn() {
@@ -198,15 +197,13 @@ caf::actor StateSeat::Spawn() {
 
 void StateSeat::Deliver(const caf::actor& actor, uint64_t incarnation, StateLetter* letter) {
   // It allocates first, and moves then.
-  const auto envelope = std::make_shared<StateEnvelope>(shared_from_this(), incarnation, std::move(*letter));
-  caf::mailbox_element_ptr element;
-  try {
-    element = caf::make_mailbox_element(nullptr, caf::make_message_id(), caf::no_stages, state_letter{envelope});
-  } catch (...) {
-    *letter = std::move(envelope->letter);
-    envelope->opened = true;
-    throw;
-  }
+  caf::mailbox_element_ptr element =
+      caf::make_mailbox_element(nullptr, caf::make_message_id(), caf::no_stages, state_letter());
+  auto& m = element->content().get_mutable_as<state_letter>(0);
+  m.to = shared_from_this();
+  m.incarnation = incarnation;
+  m.kind = static_cast<uint8_t>(letter->kind);
+  m.request = std::move(letter->request);
   if (home_ != nullptr) return actor->enqueue(std::move(element), home_);
   EnqueueSurely(*system_, caf::actor_cast<caf::abstract_actor*>(actor), std::move(element));
 }

@@ -36,6 +36,7 @@ constexpr Counted kCases[] = {
     {"while_1", "while200x1", Counted::kCallable, 16, 200},
     {"while_100", "while20x100", Counted::kCallable, 16, 20 * 101},
     {"mlp", "mlp50", Counted::kCallable, 32, 0},
+    {"queue_pair", "queue100", Counted::kCallable, 32, 100},
     {"add1_names", "add1", Counted::kRun, 320, 1},
     {"add1_callable", "add1", Counted::kCallable, 320, 1},
 };

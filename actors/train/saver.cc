@@ -243,7 +243,7 @@ absl::Status Saver::WriteValues(const Job& job) const {
     }
     return MergeCheckpoints(parts, prefix);
   });
-  written.ok() ? disk_->left.pop_back() : disk_->DeleteLeft();
+  disk_->DeleteLeft();  // what merging has not
   return written;
 }
 

@@ -104,9 +104,11 @@ absl::StatusOr<std::unique_ptr<CheckpointWriter>> CheckpointWriter::Create(const
   if (files::NameOf(prefix).empty()) return InvalidArgument("'", CEscape(prefix), "' is no prefix of a checkpoint");
   const std::string folder = files::DirectoryOf(prefix);
   if (!files::Exists(folder)) TROUPE_RETURN_IF_ERROR(files::MakeDirectory(folder));
-  auto impl = std::make_unique<Impl>(prefix);
-  TROUPE_ASSIGN_OR_RETURN(impl->data, files::OpenToWrite(impl->temporary_data));
-  return std::unique_ptr<CheckpointWriter>(new CheckpointWriter(std::move(impl)));
+  // First: it deletes the file that is made.
+  std::unique_ptr<CheckpointWriter> writer(new CheckpointWriter(std::make_unique<Impl>(prefix)));
+  Impl& impl = *writer->impl_;
+  TROUPE_ASSIGN_OR_RETURN(impl.data, files::OpenToWrite(impl.temporary_data));
+  return writer;
 }
 
 CheckpointWriter::~CheckpointWriter() {
@@ -214,8 +216,8 @@ class Merge {
     for (const std::string& part : parts_) TROUPE_RETURN_IF_ERROR(Read(part));
     if (used_.empty()) return NotFound(destination_, ": none of the ", parts_.size(), " parts to merge is there");
     if (!files::Exists(folder_)) TROUPE_RETURN_IF_ERROR(files::MakeDirectory(folder_));
-    if (absl::Status moved = MoveAll(); !moved.ok()) {
-      MoveBack();
+    if (absl::Status moved = Guarded("merging a checkpoint", [this] { return MoveAll(); }); !moved.ok()) {
+      (void)Guarded("undoing it", [this] { MoveBack(); });
       return moved;
     }
     TROUPE_RETURN_IF_ERROR(files::SyncDirectory(folder_));

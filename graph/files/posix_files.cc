@@ -54,8 +54,11 @@ std::string Plain(const std::string& path) { return path.rfind("file://", 0) == 
 
 class PosixReadable : public ReadableFile {
  public:
-  PosixReadable(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
-  ~PosixReadable() override { ::close(fd_); }
+  explicit PosixReadable(std::string path) : path_(std::move(path)) {}
+  ~PosixReadable() override {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  void Take(int fd) { fd_ = fd; }
   absl::StatusOr<size_t> ReadAt(uint64_t offset, size_t n, char* to) const override {
     size_t have = 0;
     while (have < n) {
@@ -79,12 +82,13 @@ class PosixReadable : public ReadableFile {
 
  private:
   const std::string path_;
-  const int fd_;
+  int fd_ = -1;
 };
 
 class PosixWritable : public WritableFile {
  public:
-  PosixWritable(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+  explicit PosixWritable(std::string path) : path_(std::move(path)) {}
+  void Take(int fd) { fd_ = fd; }
   ~PosixWritable() override {
     if (fd_ >= 0) ::close(fd_);
   }
@@ -117,15 +121,16 @@ class PosixWritable : public WritableFile {
 
  private:
   const std::string path_;
-  int fd_;
+  int fd_ = -1;
 };
 
 class PosixFiles : public FileSystem {
  public:
   absl::StatusOr<std::unique_ptr<ReadableFile>> OpenToRead(const std::string& path) override {
+    auto file = std::make_unique<PosixReadable>(path);  // first: it closes what was opened
     const int fd = ::open(Plain(path).c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0) return FileError(errno, path, "opening to read");
-    auto file = std::make_unique<PosixReadable>(path, fd);
+    file->Take(fd);
     struct stat s;
     if (::fstat(fd, &s) != 0) return FileError(errno, path, "looking at it");
     if (S_ISDIR(s.st_mode)) return FileError(EISDIR, path, "opening to read");
@@ -133,9 +138,11 @@ class PosixFiles : public FileSystem {
   }
   absl::StatusOr<std::unique_ptr<WritableFile>> OpenToWrite(const std::string& path, WriteMode mode) override {
     const int how = mode == WriteMode::kReplace ? O_TRUNC : mode == WriteMode::kAppend ? O_APPEND : O_EXCL;
+    auto file = std::make_unique<PosixWritable>(path);
     const int fd = ::open(Plain(path).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | how, 0666);
     if (fd < 0) return FileError(errno, path, "opening to write");
-    return std::make_unique<PosixWritable>(path, fd);
+    file->Take(fd);
+    return file;
   }
   absl::StatusOr<FileStat> Stat(const std::string& path) override {
     struct stat s;

@@ -200,7 +200,7 @@ void ASaveGoesOn() {
              .ok());
   Scope root = Scope::NewRootScope();
   Variable v(root.WithOpName("v"), Const(root, 1.0f, TensorShape({20})));
-  train::Saver saver(root, {});
+  train::Saver saver(root, train::SaverOptions());
   const Operation init = GlobalVariablesInitializer(root);
   auto session = Session::Create({}).value();
   EXPECT(session->Extend(*root.graph()).ok());

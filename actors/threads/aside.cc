@@ -85,10 +85,15 @@ bool OnOwnThread() {
          (pthread_getname_np(pthread_self(), name, sizeof name) == 0 && std::strcmp(name, "caf.multiplexer") == 0);
 }
 
-int AwaitLastWork() {
+// Whether the end of the process will wait still. What is taken up while it ends, by the destructor
+// of an object with static storage say, is waited for behind that destructor.
+std::atomic<bool> will_wait{false};
+
+void AwaitLastWork() {
   // Its objects with static storage, too, are to be there until then.
   (void)spdlog::default_logger_raw();
-  return std::atexit([] {
+  (void)std::atexit([] {
+    will_wait = false;
     if (!OnOwnThread()) AwaitNoneUntilExit(std::chrono::seconds(10));
   });
 }
@@ -98,7 +103,7 @@ int AwaitLastWork() {
 std::shared_ptr<void> UntilExit() {
   CountForks();
   const std::shared_ptr<UnderWay>& under_way = LastWorkOfThisProcess();
-  [[maybe_unused]] static const int registered = AwaitLastWork();
+  if (!will_wait.exchange(true)) AwaitLastWork();
   return UnderWay::Share(under_way);
 }
 

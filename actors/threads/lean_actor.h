@@ -5,8 +5,9 @@
 // with most messages this is half of what they cost.
 //
 // Contract: Self::Take is shown each message first. The rest goes CAF's way, to the behaviour. An
-// exception of Take ends the actor as one of a handler does. Self asks nobody by CAF's `request`
-// (answers to it would pass through Take), has no streams, and does not ask for its sender in Take.
+// exception of Take ends the actor as one of a handler does. What Take takes is not answered,
+// nor asks it for the sender. Self asks nobody by CAF's `request` (the answers would pass through
+// Take), and has neither streams nor a timeout (caf::after).
 //
 // Thread rule: that of the actor.
 #ifndef TROUPE_ACTORS_THREADS_LEAN_ACTOR_H_
@@ -40,9 +41,9 @@ class LeanActor : public caf::event_based_actor {
     constexpr size_t kQuantum = 3, kUrgent = 2;  // CAF's
     while (handled < max_throughput) {
       mailbox().fetch_more();
-      const bool urgent = get_urgent_queue().new_round(kUrgent * kQuantum, visit).consumed_items;
-      const bool normal = get_normal_queue().new_round(kQuantum, visit).consumed_items;
-      if (!urgent && !normal) {
+      const auto urgent = get_urgent_queue().new_round(kUrgent * kQuantum, visit);
+      const bool normal = !urgent.stop_all && get_normal_queue().new_round(kQuantum, visit).consumed_items;
+      if (!urgent.consumed_items && !normal) {
         if (mailbox().try_block()) return awaiting_message;
         mailbox().new_round(kQuantum, visit);  // what somebody sent to a stream
       }

@@ -178,12 +178,14 @@ void Saver::Disk::DeleteLeft() noexcept {
     bool gone = false;
     (void)Guarded("deleting what a save has left", [&] {
       const absl::StatusOr<std::vector<std::string>> names = files::List(l.folder);
-      gone = absl::IsNotFound(names.status());
+      // A file system that lists nothing has no folders either.
+      gone = absl::IsNotFound(names.status()) || absl::IsUnimplemented(names.status());
       if (!names.ok()) return;
       for (const std::string& name : *names) {
         if (name.starts_with(l.begin)) (void)files::Delete(files::Join(l.folder, name));
       }
-      gone = files::Delete(l.folder).ok();
+      const absl::Status deleted = files::Delete(l.folder);
+      gone = deleted.ok() || absl::IsNotFound(deleted);
     });
     return gone;
   });

@@ -177,11 +177,14 @@ absl::Status CheckpointWriter::Finish(const std::function<bool()>& cancelled) {
   int replaced = 0;
   const absl::Status named = i.claim.IfNewest(cancelled, [&] {
     replaced = ShardsThere(i.prefix).value_or(0);
+    // An error, or an exception, does not mean that the index has not got its name, and then the
+    // data belong to it.
+    std::string data;
+    data.swap(i.renamed_data);
     const absl::Status renamed = files::Rename(i.temporary_index, IndexPath(i.prefix));
-    // An error does not mean that the index has not got its name, and then the data belong to it.
     if (!renamed.ok()) {
       const absl::StatusOr<int> there = ShardsThere(i.prefix);
-      if (!there.ok() || *there == i.index.shards) i.renamed_data.clear();
+      if (there.ok() && *there != i.index.shards) data.swap(i.renamed_data);
     } else {
       i.claim.ShardsAreNamed();
     }
@@ -217,7 +220,7 @@ class Merge {
     if (used_.empty()) return NotFound(destination_, ": none of the ", parts_.size(), " parts to merge is there");
     if (!files::Exists(folder_)) TROUPE_RETURN_IF_ERROR(files::MakeDirectory(folder_));
     if (absl::Status moved = Guarded("merging a checkpoint", [this] { return MoveAll(); }); !moved.ok()) {
-      (void)Guarded("undoing it", [this] { MoveBack(); });
+      MoveBack();
       return moved;
     }
     TROUPE_RETURN_IF_ERROR(files::SyncDirectory(folder_));
@@ -288,6 +291,7 @@ class Merge {
     TROUPE_RETURN_IF_ERROR(files::SyncDirectory(folder_));
     return claim_.IfNewest(options_.cancelled, [&] {
       replaced_ = ShardsThere(destination_).value_or(0);
+      named_ = true;  // an exception does not tell
       const absl::Status renamed = files::Rename(index_name_, IndexPath(destination_));
       if (!renamed.ok()) {
         const absl::StatusOr<int> there = ShardsThere(destination_);
@@ -299,13 +303,16 @@ class Merge {
     });
   }
 
-  // So that the parts can be merged again.
+  // So that the parts can be merged again. What cannot be done is left out.
   void MoveBack() {
-    (void)files::Delete(index_name_);
+    (void)Guarded("deleting the index of a merge", [this] { (void)files::Delete(index_name_); });
     for (const Move& m : moves_) {
-      if (!m.tried || named_ || files::Exists(m.from)) continue;
-      const std::string to = DataPath(destination_, m.shard, merged_.shards);
-      (void)(IsNewest(*m.part) ? files::Rename(to, m.from) : files::Delete(to));
+      if (!m.tried || named_) continue;
+      (void)Guarded("moving back a part", [&] {
+        if (files::Exists(m.from)) return;
+        const std::string to = DataPath(destination_, m.shard, merged_.shards);
+        (void)(IsNewest(*m.part) ? files::Rename(to, m.from) : files::Delete(to));
+      });
     }
   }
 

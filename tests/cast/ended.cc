@@ -185,6 +185,29 @@ void AProductBegins() {
   while (naps == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
+// Work that the destructor of an object with static storage begins, when the end of the process has
+// waited for all else: it is waited for before the objects that were there earlier go.
+std::atomic<bool> late_work{false};
+struct LateWorkIsOver {
+  ~LateWorkIsOver() { EXPECT(!late_work); }
+} late_work_is_over;
+struct BeginsLateWork {
+  ~BeginsLateWork() {
+    if (!begins) return;
+    late_work = true;
+    std::thread([at_exit = UntilExit()] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      late_work = false;
+    }).detach();
+  }
+  bool begins = false;
+} begins_late_work;
+
+void WorkBeginsLate() {
+  UntilExit() = nullptr;
+  begins_late_work.begins = true;
+}
+
 // Main returns while a save beside steps writes its file.
 std::atomic<bool> save_begun{false}, save_over{false};
 struct OverAtEnd {
@@ -254,6 +277,8 @@ int main(int, char** argv) {
     AProductGoesOn();
   } else if (std::strcmp(argv[1], "late_product") == 0) {
     AProductBegins();
+  } else if (std::strcmp(argv[1], "late_work") == 0) {
+    WorkBeginsLate();
   } else if (std::strcmp(argv[1], "save") == 0) {
     ASaveGoesOn();
   } else if (std::strcmp(argv[1], "child") == 0) {

@@ -163,6 +163,31 @@ BOOST_AUTO_TEST_CASE(no_part_is_forgotten) {
   BOOST_TEST(left > 0);
 }
 
+// The index gets its name, but there is no memory to hear of it: the checkpoint is there.
+BOOST_AUTO_TEST_CASE(what_has_its_name_stays_whole) {
+  static std::atomic<long> count{-1};
+  REQUIRE_OK(files::RegisterFileSystem("scarcenames", std::make_shared<HeldFiles>([](auto op, const std::string& path) {
+                                         if (op != "Renamed" || !path.ends_with(".index")) return;
+                                         const long n = count.exchange(-1);
+                                         if (n < 0) return;
+                                         if (n > 0) testing::Fail(0, n);
+                                         throw std::bad_alloc();
+                                       })));
+  for (const bool sharded : {false, true}) {
+    Model m({.sharded = sharded});
+    const std::string path = StrCat("scarcenames://", sharded ? "s" : "p", "/m");
+    REQUIRE_OK(m.saver.Save(*m.session, path).status());
+    for (long n = 0; n < 12; ++n) {
+      count = n;
+      BOOST_TEST(!m.saver.Save(*m.session, path).ok());
+      testing::FailNone();
+      BOOST_REQUIRE(count == -1);
+      BOOST_TEST_INFO("sharded " << sharded << ", " << n << " more");
+      CHECK_OK(m.saver.Restore(*m.session, path));
+    }
+  }
+}
+
 // What a save with SaveOptions.graph writes beside the values.
 BOOST_AUTO_TEST_CASE(the_bytes_of_a_graph_are_made_or_not) {
   const Model m;

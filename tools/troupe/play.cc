@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -102,7 +103,6 @@ class Run {
     const std::tuple now{process.state, process.incarnation, p.ready};
     const auto [it, first] = said_.try_emplace(process.name);
     if (!first && it->second == now) return false;
-    const bool was_ready = !first && std::get<2>(it->second);
     it->second = now;
     if (flags_.json) {
       Print(StrCat("{\"event\": \"part\", \"name\": ", JsonString(process.name), ", \"state\": \"",
@@ -118,12 +118,7 @@ class Run {
       case ProcessState::kStarting:
         break;
       case ProcessState::kRunning:
-        if (p.ready && !was_ready) {
-          Say(StrCat(process.name, " is ready", p.address.empty() ? "" : " at " + p.address, ", process ", process.pid,
-                     process.restarts > 0
-                         ? StrCat(", after ", process.restarts, " restarts; the last one ", process.last_end)
-                         : std::string()));
-        }
+        if (p.ready) SayReady(p);
         break;
       case ProcessState::kWaiting:
         Say(StrCat(process.name, " ", process.last_end,
@@ -132,12 +127,23 @@ class Run {
       case ProcessState::kStopping:
         break;
       default:
+        // One that was ready between two looks.
+        if (!p.address.empty() && process.state != ProcessState::kGivenUp) SayReady(p);
         Say(StrCat(process.name, " ",
                    process.state == ProcessState::kGivenUp
                        ? "is given up: it " + process.last_end
                        : std::string(process.state == ProcessState::kEnded ? "has ended well" : "is stopped")));
     }
     return true;
+  }
+  // Once an incarnation.
+  void SayReady(const PartStatus& p) {
+    const ProcessStatus& process = p.process;
+    if (!ready_.emplace(process.name, process.incarnation).second) return;
+    Say(StrCat(process.name, " is ready", p.address.empty() ? "" : " at " + p.address,
+               process.pid > 0 ? StrCat(", process ", process.pid) : "",
+               process.restarts > 0 ? StrCat(", after ", process.restarts, " restarts; the last one ", process.last_end)
+                                    : std::string()));
   }
   absl::Status Finish(const PlayStatus& status) {
     std::vector<std::string> killed;
@@ -156,6 +162,7 @@ class Run {
   const std::unique_ptr<ClusterFolder> folder_;
   int signals_ = -1, interrupts_ = 0;
   std::map<std::string, std::tuple<ProcessState, uint64_t, bool>> said_;
+  std::set<std::pair<std::string, uint64_t>> ready_;  // of which that was said
   std::unique_ptr<play::Play> play_;
 };
 

@@ -117,6 +117,7 @@ struct PartStatus {
   // A program: it has written the line that its `ready` names; without one it has started, as a
   // service, or else has ended well. Others: they do what they are for.
   bool ready = false;
+  bool was_ready = false;  // its last incarnation has said that it is, though it may be over now
 };
 
 struct PlayStatus {

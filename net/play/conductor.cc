@@ -26,8 +26,9 @@ void Conductor::Note(Process* p, const ProcessStatus& status) {
   const bool up = status.state == ProcessState::kRunning || status.state == ProcessState::kStopping;
   const bool ended = status.state == ProcessState::kEnded;
   p->over = ended || status.state == ProcessState::kGivenUp || status.state == ProcessState::kStopped;
+  p->was_ready = p->ready_incarnation != 0 && p->ready_incarnation == status.incarnation;
   if (!p->ready_line.empty()) {
-    p->ready = p->ready_incarnation != 0 && p->ready_incarnation == status.incarnation && (up || (p->program && ended));
+    p->ready = p->was_ready && (up || (p->program && ended));
   } else {
     p->ready = ended || (p->service && up);
   }

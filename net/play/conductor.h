@@ -44,6 +44,8 @@ class Conductor {
   const absl::Status& hopeless() const { return hopeless_; }
 
   bool ready(size_t process) const { return processes_[process].ready; }
+  // Whether its last incarnation has said that it is, though it may be over now.
+  bool was_ready(size_t process) const { return processes_[process].was_ready; }
   bool AnyHeld() const;
   // Those that are not ready, but programs that are no services.
   std::vector<std::string> NotReady() const;
@@ -54,7 +56,7 @@ class Conductor {
     std::vector<std::string> after;
     bool program = false, service = false, anywhere = false, held = false;
     uint64_t ready_incarnation = 0;  // by its line
-    bool ready = false;
+    bool ready = false, was_ready = false;
     bool over = false;  // and will not run again
   };
   void Note(Process* p, const ProcessStatus& status);

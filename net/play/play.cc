@@ -151,8 +151,8 @@ absl::StatusOr<PlayStatus> Play::status() const {
     status.result = status.over && !impl_->hopeless.ok() ? impl_->hopeless : processes.result;
     for (size_t i = 0; i < processes.processes.size(); ++i) {
       const PlannedProcess& planned = impl_->plan.processes[i];
-      status.parts.push_back(
-          {std::move(processes.processes[i]), planned.kind, planned.address, impl_->conductor.ready(i)});
+      status.parts.push_back({std::move(processes.processes[i]), planned.kind, planned.address,
+                              impl_->conductor.ready(i), impl_->conductor.was_ready(i)});
     }
   }));
   return status;

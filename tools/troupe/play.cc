@@ -128,7 +128,7 @@ class Run {
         break;
       default:
         // One that was ready between two looks.
-        if (!p.address.empty() && process.state != ProcessState::kGivenUp) SayReady(p);
+        if (p.was_ready) SayReady(p);
         Say(StrCat(process.name, " ",
                    process.state == ProcessState::kGivenUp
                        ? "is given up: it " + process.last_end

@@ -28,6 +28,32 @@ endif()
 # they spend their time in the library.
 set(TROUPE_LIGHT_OPTIMISATION $<$<NOT:$<CONFIG:Debug>>:-O1>)
 
+option(TROUPE_BATCHES "Compile the files of a room in batches: less work in all, more after a change of one file" ON)
+
+# troupe_batches(target SIZE FILES...): files of one folder are compiled up to SIZE at a time, as one
+# translation unit. What they instantiate of the headers' templates, half of the compilation of an
+# actor's file, is so made once. Names in the unnamed namespaces of a folder must differ therefore.
+function(troupe_batches target size)
+  if(NOT TROUPE_BATCHES)
+    return()
+  endif()
+  set(files ${ARGN})
+  list(SORT files)
+  foreach(file ${files})
+    get_filename_component(room ${file} ABSOLUTE)
+    get_filename_component(room ${room} DIRECTORY)
+    file(RELATIVE_PATH room ${PROJECT_SOURCE_DIR} ${room})
+    string(MAKE_C_IDENTIFIER ${room} room)
+    if(NOT DEFINED count_${room})
+      set(count_${room} 0)
+    endif()
+    math(EXPR batch "${count_${room}} / ${size}")
+    math(EXPR count_${room} "${count_${room}} + 1")
+    set_source_files_properties(${file} PROPERTIES UNITY_GROUP ${room}_${batch})
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+endfunction()
+
 # What include/troupe/export.h marks is seen outside the library, and nothing else.
 function(troupe_hide_names target)
   # With clang every name is shown: there a namespace's visibility does not hold for what another
@@ -37,10 +63,11 @@ function(troupe_hide_names target)
   endif()
 endfunction()
 
-# troupe_floor(name FILES... LIBS ... [PCH NAME] [SHOWN]): an object library that becomes part of
-# libtroupe; NAME is a header of cmake/pch. SHOWN: all its names are seen outside the library.
+# troupe_floor(name FILES... LIBS ... [PCH NAME] [BATCH N [ALONE REGEX]] [SHOWN]): an object
+# library that becomes part of libtroupe; NAME is a header of cmake/pch, N a size for troupe_batches,
+# without the files that match REGEX. SHOWN: all its names are seen outside the library.
 function(troupe_floor name)
-  cmake_parse_arguments(ARG "SHOWN" "PCH" "FILES;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "SHOWN" "PCH;BATCH;ALONE" "FILES;LIBS" ${ARGN})
   if(ARG_FILES)
     add_library(${name} OBJECT ${ARG_FILES})
     target_include_directories(${name} PUBLIC ${TROUPE_INCLUDES})
@@ -48,6 +75,13 @@ function(troupe_floor name)
     target_link_libraries(${name} PUBLIC ${ARG_LIBS})
     if(NOT ARG_SHOWN)
       troupe_hide_names(${name})
+    endif()
+    if(ARG_BATCH)
+      set(batched ${ARG_FILES})
+      if(ARG_ALONE)
+        list(FILTER batched EXCLUDE REGEX ${ARG_ALONE})
+      endif()
+      troupe_batches(${name} ${ARG_BATCH} ${batched})
     endif()
     if(ARG_PCH)
       target_precompile_headers(${name} PRIVATE ${TROUPE_PCH_DIR}/${ARG_PCH}.h)

@@ -103,8 +103,8 @@ absl::StatusOr<caf::actor> ConnectTo(caf::actor_system& system, const Reached& r
 
 namespace {
 
-struct Config : caf::actor_system_config {
-  Config() {
+struct CallersConfig : caf::actor_system_config {
+  CallersConfig() {
     set("scheduler.max-threads", static_cast<size_t>(2));
     // Who steals looks for work every 50 us, or sleeps; who shares is woken by it. A step whose
     // parts are in two processes waits for one message after the other.
@@ -116,7 +116,7 @@ struct Config : caf::actor_system_config {
 }  // namespace
 
 std::unique_ptr<caf::actor_system_config> NodeConfig(std::chrono::milliseconds lease) {
-  auto config = std::make_unique<Config>();
+  auto config = std::make_unique<CallersConfig>();
   KeepConnectionsFor(lease, config.get());
   return config;
 }

@@ -9,8 +9,6 @@
 namespace troupe {
 namespace {
 
-std::string_view MessageOf(const absl::Status& s) { return {s.message().data(), s.message().size()}; }
-
 // A number of digits alone; nullopt for anything else, and for one above `most`.
 std::optional<int> Number(std::string_view digits, int most) {
   int n = 0;

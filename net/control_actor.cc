@@ -5,19 +5,16 @@
 #include <optional>
 #include <set>
 
-#include <spdlog/spdlog.h>
-
 #include "actors/messages/reply.h"
 #include "actors/runtime/remote_tasks.h"
+#include "graph/core/log.h"
 #include "net/session_host.h"
 
 namespace troupe {
 namespace {
 
 using Time = Membership::Time;
-using Kind = Membership::Action::Kind;
-
-std::string_view MessageOf(const absl::Status& s) { return {s.message().data(), s.message().size()}; }
+using ActionKind = Membership::Action::Kind;
 
 class Control {
  public:
@@ -68,7 +65,7 @@ class Control {
   }
   void On(const dialled& m) {
     const auto actions = members_.Dialled(m.peer, m.attempt, m.status, Now());
-    if (!actions.empty() && actions[0].kind == Kind::kHello) SetHandle(m.peer, m.handle);
+    if (!actions.empty() && actions[0].kind == ActionKind::kHello) SetHandle(m.peer, m.handle);
     Do(actions);
   }
   void On(const look_around&) {
@@ -192,42 +189,42 @@ class Control {
   void Perform(const Membership::Action& a) {
     const auto handle = [&] { return handles_[static_cast<size_t>(a.peer)]; };
     switch (a.kind) {
-      case Kind::kDial:
+      case ActionKind::kDial:
         return dial_(members_.address(a.peer), [me = caf::actor_cast<caf::actor>(self_), peer = a.peer,
                                                 call = a.number](absl::StatusOr<caf::actor> r) {
           caf::anon_send(me, dialled{peer, call, r.status(), r.ok() ? *r : caf::actor()});
         });
-      case Kind::kHello: {
+      case ActionKind::kHello: {
         const Greeting own = members_.Own(a.peer);
         return self_->send(handle(),
                            hello{own.protocol, own.cluster, own.from, own.to, own.incarnation, Worker(), own.number});
       }
-      case Kind::kWelcome:
+      case ActionKind::kWelcome:
         SetHandle(a.peer, caf::actor_cast<caf::actor>(self_->current_sender()));
         return Answer(absl::OkStatus(), a.number);
-      case Kind::kRefuse:
+      case ActionKind::kRefuse:
         // It comes again and again.
-        if (std::exchange(refused_, a.number) != a.number) spdlog::warn("refused a greeting: {}", MessageOf(a.status));
+        if (std::exchange(refused_, a.number) != a.number) LogWarning("refused a greeting: ", MessageOf(a.status));
         return Answer(a.status, a.number);
-      case Kind::kUp:
-        spdlog::info("task {} is up, incarnation {}", members_.task(a.peer).ToString(), a.number);
+      case ActionKind::kUp:
+        LogInfo("task ", members_.task(a.peer).ToString(), " is up, incarnation ", a.number);
         TellRuntime(a.peer, greeters_worker_);
         return Tell(task_up{members_.task(a.peer), a.number});
-      case Kind::kDown:
-        spdlog::warn("{}", MessageOf(a.status));
+      case ActionKind::kDown:
+        LogWarning(MessageOf(a.status));
         SetHandle(a.peer, nullptr);
         if (links_.runtime != nullptr) TaskWent(*links_.runtime, members_.task(a.peer).ToString(), a.number, a.status);
         return Tell(task_down{members_.task(a.peer), a.number, a.status});
-      case Kind::kBeat:
+      case ActionKind::kBeat:
         return self_->send(handle(), beat{a.number});
-      case Kind::kWhoAreYou:
-      case Kind::kNoted: {
+      case ActionKind::kWhoAreYou:
+      case ActionKind::kNoted: {
         const auto to = caf::actor_cast<caf::actor>(self_->current_sender());
         if (!to) return;
-        if (a.kind == Kind::kNoted) return self_->send(to, goodbye_noted{});
+        if (a.kind == ActionKind::kNoted) return self_->send(to, goodbye_noted{});
         return self_->send(to, who_are_you{a.number});
       }
-      case Kind::kForget:
+      case ActionKind::kForget:
         if (a.peer >= 0) SetHandle(a.peer, nullptr);
     }
   }

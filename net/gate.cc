@@ -15,9 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include <spdlog/spdlog.h>
-
 #include "graph/core/guarded.h"
+#include "graph/core/log.h"
 #include "troupe/cluster.h"
 
 namespace troupe {
@@ -272,7 +271,7 @@ class Gate::Loop {
       return;
     }
     (void)Guarded("a warning", [&] {
-      spdlog::warn("{}{}", text(), unsaid_ == 0 ? "" : StrCat("; and ", unsaid_, " such things before"));
+      LogWarning(text(), unsaid_ == 0 ? "" : StrCat("; and ", unsaid_, " such things before"));
       silent_until_ = now + std::chrono::seconds(1);
       unsaid_ = 0;
     });

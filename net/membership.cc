@@ -16,12 +16,10 @@ Duration Times(Duration t, double factor) {
   return product >= kForEver ? kForEver : std::chrono::duration_cast<Duration>(product);
 }
 
-using Kind = Membership::Action::Kind;
+using ActionKind = Membership::Action::Kind;
 using std::chrono::milliseconds;
 
 int64_t Ms(std::chrono::steady_clock::duration d) { return std::chrono::duration_cast<milliseconds>(d).count(); }
-std::string_view MessageOf(const absl::Status& s) { return {s.message().data(), s.message().size()}; }
-
 }  // namespace
 
 std::string_view ToString(TaskHealth health) {
@@ -105,7 +103,7 @@ void Membership::GoUp(int peer, uint64_t incarnation, Time now, Actions* actions
   p.heard = now;
   p.why.clear();
   SetHealth(&p, TaskHealth::kAlive, now);
-  actions->push_back({Kind::kUp, peer, incarnation});
+  actions->push_back({ActionKind::kUp, peer, incarnation});
 }
 
 void Membership::GoDown(int peer, TaskHealth health, absl::Status why, Time now, Actions* actions) {
@@ -113,7 +111,7 @@ void Membership::GoDown(int peer, TaskHealth health, absl::Status why, Time now,
   p.why = MessageOf(why);
   p.due = now;
   SetHealth(&p, health, now);
-  actions->push_back({Kind::kDown, peer, p.incarnation, std::move(why)});
+  actions->push_back({ActionKind::kDown, peer, p.incarnation, std::move(why)});
 }
 
 absl::Status Membership::Check(const Greeting& other) const {
@@ -140,7 +138,7 @@ void Membership::LookAt(int peer, Time now, Actions* actions) {
            now, actions);
   } else if (p.call != Call::kWaiting && now >= p.due) {
     Fail(&p, StrCat("no answer from ", p.address.ToString()), now);
-    actions->push_back({Kind::kForget, peer});
+    actions->push_back({ActionKind::kForget, peer});
   }
 }
 
@@ -160,7 +158,7 @@ void Membership::CallThoseDue(Time now, Actions* actions) {
     p.call = Call::kDialling;
     p.due = now + 3 * connect_.timeout;  // the dialler has an end of its own, which a look-up delays
     ++calling_;
-    actions->push_back({Kind::kDial, i, ++p.calls});
+    actions->push_back({ActionKind::kDial, i, ++p.calls});
   }
 }
 
@@ -180,7 +178,7 @@ Membership::Actions Membership::Look(Time now) {
   for (int i = 0; i < size(); ++i) {
     LookAt(i, now, &actions);
     // Who has said goodbye is not alive for the others any more.
-    if (beats && at(i).up() && !leaving_) actions.push_back({Kind::kBeat, i, incarnation_});
+    if (beats && at(i).up() && !leaving_) actions.push_back({ActionKind::kBeat, i, incarnation_});
   }
   CallThoseDue(now, &actions);
   expected_ = NextLook();
@@ -201,18 +199,20 @@ Membership::Time Membership::NextLook() const {
 
 Membership::Actions Membership::Dialled(int peer, uint64_t call, const absl::Status& status, Time now) {
   Peer& p = at(peer);
-  if (p.up() || leaving_ || p.call != Call::kDialling || p.calls != call) return {{Kind::kForget, -1}};
+  if (p.up() || leaving_ || p.call != Call::kDialling || p.calls != call) return {{ActionKind::kForget, -1}};
   if (!status.ok()) {
     Fail(&p, MessageOf(status), now);
     return {};
   }
   p.call = Call::kGreeting;
   p.due = now + connect_.timeout;
-  return {{Kind::kHello, peer}};
+  return {{ActionKind::kHello, peer}};
 }
 
 Membership::Actions Membership::Hello(const Greeting& hello, Time now) {
-  const auto refuse = [&](absl::Status why) { return Actions{{Kind::kRefuse, -1, hello.incarnation, std::move(why)}}; };
+  const auto refuse = [&](absl::Status why) {
+    return Actions{{ActionKind::kRefuse, -1, hello.incarnation, std::move(why)}};
+  };
   if (const absl::Status fits = Check(hello); !fits.ok()) return refuse(fits);
   const int peer = PeerOf(hello.from);
   if (hello.to != self_ || peer < 0) {
@@ -231,7 +231,7 @@ Membership::Actions Membership::Hello(const Greeting& hello, Time now) {
     const std::string_view how = other_one ? "was replaced by a new process" : "had lost the connection";
     GoDown(peer, TaskHealth::kDead, Unavailable("task ", p.task.ToString(), " ", how), now, &actions);
   }
-  actions.push_back({Kind::kWelcome, peer, hello.incarnation});
+  actions.push_back({ActionKind::kWelcome, peer, hello.incarnation});
   GoUp(peer, hello.incarnation, now, &actions);
   return actions;
 }
@@ -250,7 +250,7 @@ Membership::Actions Membership::Welcome(int peer, const Greeting& welcome, uint6
     GoUp(peer, welcome.incarnation, now, &actions);
   } else {
     Fail(&p, MessageOf(fits), now);
-    actions.push_back({Kind::kForget, peer});
+    actions.push_back({ActionKind::kForget, peer});
   }
   return actions;
 }
@@ -275,7 +275,7 @@ Membership::Actions Membership::Beat(int peer, uint64_t incarnation, Time now) {
       if (p.health != TaskHealth::kDead || p.incarnation != incarnation) continue;
       if (now - p.heard <= Stretched(p, dead_after_ + dead_after_ / 2)) BePatient(p, now);
     }
-    return {{Kind::kWhoAreYou, -1, incarnation}};
+    return {{ActionKind::kWhoAreYou, -1, incarnation}};
   }
   Peer& p = at(peer);
   if (p.incarnation != incarnation) return {};
@@ -310,7 +310,7 @@ Membership::Actions Membership::Goodbye(int peer, uint64_t incarnation, Time now
   Actions actions;
   if (peer >= 0 && at(peer).up() && at(peer).incarnation == incarnation)
     GoDown(peer, TaskHealth::kStopped, Cancelled("task ", task(peer).ToString(), " has stopped"), now, &actions);
-  actions.push_back({Kind::kNoted, -1});
+  actions.push_back({ActionKind::kNoted, -1});
   return actions;
 }
 

@@ -8,7 +8,7 @@
 namespace troupe {
 namespace {
 
-using Time = ProcessGroup::Time;
+using GroupTime = ProcessGroup::Time;
 
 class Watcher {
  public:
@@ -27,7 +27,7 @@ class Watcher {
   void On(const look_at_processes&) {
     // An earlier look may have been armed after this one, and has done its work.
     if (Now() < armed_) return;
-    armed_ = Time::max();
+    armed_ = GroupTime::max();
     Do(group_.Look(Now()));
   }
   process_signalled On(const signal_process& m) {
@@ -47,7 +47,7 @@ class Watcher {
   processes_state Status() const { return {group_.Status(Now())}; }
 
  private:
-  Time Now() const { return self_->clock().now(); }
+  GroupTime Now() const { return self_->clock().now(); }
   void Do(const ProcessGroup::Actions& actions) {
     for (const ProcessGroup::Action& a : actions) {
       a.signal == 0 ? launcher_->Launch(a.process, a.incarnation)
@@ -61,7 +61,7 @@ class Watcher {
     const auto due = group_.NextLook();
     if (!due || *due >= armed_) return;
     armed_ = *due;
-    const auto in = std::max(Time::duration(0), *due - Now());
+    const auto in = std::max(GroupTime::duration(0), *due - Now());
     self_->delayed_send(self_, std::chrono::ceil<std::chrono::milliseconds>(in), look_at_processes{});
   }
 
@@ -70,7 +70,7 @@ class Watcher {
   const std::shared_ptr<ProcessLauncher> launcher_;
   ProcessesOver over_;
   const std::function<void()> changed_;
-  Time armed_ = Time::max();  // when the timer is due
+  GroupTime armed_ = GroupTime::max();  // when the timer is due
 };
 
 struct WatcherState {

@@ -14,9 +14,8 @@
 #include <system_error>
 #include <thread>
 
-#include <spdlog/spdlog.h>
-
 #include "actors/threads/aside.h"
+#include "graph/core/log.h"
 #include "net/child_process.h"
 #include "net/rotated_log.h"
 
@@ -102,7 +101,7 @@ class Launcher final : public ProcessLauncher {
         on = Turn();
       } catch (const std::exception& e) {
         // Out of memory: what is not done is done in the next turn.
-        spdlog::warn("the launcher of processes goes on after: {}", e.what());
+        LogWarning("the launcher of processes goes on after: ", e.what());
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
       }
     }

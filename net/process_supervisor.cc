@@ -18,8 +18,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-struct Config : caf::actor_system_config {
-  Config() {
+struct SupervisorsConfig : caf::actor_system_config {
+  SupervisorsConfig() {
     set("scheduler.max-threads", static_cast<size_t>(1));
     set("work-stealing.moderate-poll-attempts", static_cast<size_t>(10));
   }
@@ -54,7 +54,7 @@ absl::Status Check(const ProcessSupervisorOptions& o) {
   return absl::OkStatus();
 }
 
-absl::Status MayBlock() {
+absl::Status MaySupervise() {
   return OnSchedulerThread() || MustNotBlockHere()
              ? FailedPrecondition("processes are not supervised from an actor's handler")
              : absl::OkStatus();
@@ -65,7 +65,7 @@ absl::Status MayBlock() {
 struct ProcessSupervisor::Impl {
   template <class Answer, class Question>
   absl::StatusOr<Answer> Ask(Question question) {
-    TROUPE_RETURN_IF_ERROR(MayBlock());
+    TROUPE_RETURN_IF_ERROR(MaySupervise());
     NoLoggerAfter restore;
     absl::StatusOr<Answer> answer = Died();
     caf::scoped_actor self(*system);
@@ -77,7 +77,7 @@ struct ProcessSupervisor::Impl {
     return absl::InternalError("the supervisor of the processes has died, and they with it");
   }
 
-  Config config;
+  SupervisorsConfig config;
   std::unique_ptr<caf::actor_system> system;
   caf::actor actor;
   std::shared_ptr<ProcessLauncher> launcher;
@@ -96,7 +96,7 @@ ProcessSupervisor::ProcessSupervisor(std::shared_ptr<Impl> impl) : impl_(std::mo
 
 absl::StatusOr<std::unique_ptr<ProcessSupervisor>> ProcessSupervisor::Start(const ProcessSupervisorOptions& options) {
   TROUPE_RETURN_IF_ERROR(Check(options));
-  TROUPE_RETURN_IF_ERROR(MayBlock());
+  TROUPE_RETURN_IF_ERROR(MaySupervise());
   if (!options.logs.empty()) {
     std::error_code error;
     std::filesystem::create_directories(options.logs, error);
@@ -172,7 +172,7 @@ absl::Status ProcessSupervisor::Release(const std::string& name) {
 }
 
 absl::StatusOr<bool> ProcessSupervisor::Wait(milliseconds at_most) const {
-  TROUPE_RETURN_IF_ERROR(MayBlock());
+  TROUPE_RETURN_IF_ERROR(MaySupervise());
   Impl::Heard& h = *impl_->heard;
   std::unique_lock<std::mutex> lock(h.mu);
   h.changed.wait_for(lock, Bounded(at_most), [&] { return h.over || h.died; });
@@ -185,7 +185,7 @@ void ProcessSupervisor::BeginStop(milliseconds at_most) {
 }
 
 absl::Status ProcessSupervisor::Stop(milliseconds at_most) {
-  TROUPE_RETURN_IF_ERROR(MayBlock());
+  TROUPE_RETURN_IF_ERROR(MaySupervise());
   at_most = Bounded(at_most);
   BeginStop(at_most);
   // Who is killed is gone soon after, unless the system holds it.

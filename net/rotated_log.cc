@@ -10,8 +10,7 @@
 #include <cstring>
 #include <utility>
 
-#include <spdlog/spdlog.h>
-
+#include "graph/core/log.h"
 #include "troupe/strings.h"
 
 namespace troupe {
@@ -24,7 +23,7 @@ RotatedLog::~RotatedLog() {
 }
 
 void RotatedLog::Complain(const char* what) {
-  if (!std::exchange(complained_, true)) spdlog::warn("log {}: {}: {}", path_, what, std::strerror(errno));
+  if (!std::exchange(complained_, true)) LogWarning("log ", path_, ": ", what, ": ", std::strerror(errno));
 }
 
 void RotatedLog::Open(bool anew) {

@@ -7,14 +7,13 @@
 #include <set>
 #include <thread>
 
-#include <spdlog/spdlog.h>
-
 #include "actors/threads/actor_thread.h"
 #include "actors/threads/aside.h"
 #include "actors/threads/no_memory.h"
 #include "actors/messages/reply.h"
 #include "actors/runtime/remote_tasks.h"
 #include "actors/runtime/runtime_impl.h"
+#include "graph/core/log.h"
 #include "net/caller.h"
 #include "net/control_actor.h"
 #include "net/link_scribe.h"
@@ -26,8 +25,6 @@ namespace troupe {
 namespace {
 
 using std::chrono::milliseconds;
-
-std::string_view MessageOf(const absl::Status& s) { return {s.message().data(), s.message().size()}; }
 
 absl::Status Check(const ServerOptions& o) {
   TROUPE_RETURN_IF_ERROR(o.spec.cluster.AddressOf(o.spec.task).status());
@@ -71,7 +68,7 @@ milliseconds LeftUntil(std::chrono::steady_clock::time_point end) {
 }
 
 // Blocking calls from a scheduler's thread may wait for themselves.
-absl::Status MayBlock() {
+absl::Status MayServe() {
   return OnSchedulerThread() || MustNotBlockHere()
              ? FailedPrecondition("servers are not started, stopped or asked in an actor's handler")
              : absl::OkStatus();
@@ -86,7 +83,7 @@ std::string InterfaceOf(const ServerOptions& o, const HostPort& own) {
 
 absl::StatusOr<std::unique_ptr<Server>> Make(const ServerOptions& options, caf::actor_system* system) {
   TROUPE_RETURN_IF_ERROR(Check(options));
-  TROUPE_RETURN_IF_ERROR(MayBlock());
+  TROUPE_RETURN_IF_ERROR(MayServe());
   TROUPE_ASSIGN_OR_RETURN(const std::shared_ptr<TlsContext> tls, TlsContext::Make(options.tls));
   NoLoggerAfter restore;
   // From here on its destructor ends what there is of it.
@@ -247,7 +244,7 @@ Server::~Server() {
   (void)impl_->Stop(milliseconds(1000));
   if (impl_->probes == nullptr || impl_->probes->Close(milliseconds(0))) return;
   // Whom CAF connects just now still refers to the actor system.
-  spdlog::warn("a call to another task has not ended; its server ends when it has");
+  LogWarning("a call to another task has not ended; its server ends when it has");
   std::shared_ptr<void> at_exit;
   UntilMemoryAllows([&] { at_exit = UntilExit(); });
   auto wait = [at_exit, rest = std::move(impl_)]() mutable {
@@ -270,7 +267,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::StartIn(caf::actor_system& syste
 }
 
 absl::StatusOr<ServerStatus> Server::status() const {
-  TROUPE_RETURN_IF_ERROR(MayBlock());
+  TROUPE_RETURN_IF_ERROR(MayServe());
   const caf::actor control = ControlActorOf(*this);
   if (!control) return FailedPrecondition("the server has stopped");
   TROUPE_ASSIGN_OR_RETURN(cluster_state state,
@@ -279,7 +276,7 @@ absl::StatusOr<ServerStatus> Server::status() const {
 }
 
 absl::Status Server::AwaitTasks(const std::vector<ClusterTask>& tasks, milliseconds at_most) const {
-  TROUPE_RETURN_IF_ERROR(MayBlock());
+  TROUPE_RETURN_IF_ERROR(MayServe());
   const ServerSpec& spec = impl_->spec;
   std::set<ClusterTask> missing(tasks.begin(), tasks.end());
   for (const auto& [task, address] : spec.cluster.tasks()) {
@@ -322,12 +319,12 @@ std::string Server::listens_at() const { return impl_->listens_at; }
 std::shared_ptr<Runtime> Server::runtime() const { return impl_->runtime; }
 
 absl::Status Server::Stop(milliseconds at_most) {
-  TROUPE_RETURN_IF_ERROR(MayBlock());
+  TROUPE_RETURN_IF_ERROR(MayServe());
   return impl_->Stop(at_most);
 }
 
 absl::StatusOr<ServerStatus> AskServer(const HostPort& address, milliseconds at_most) {
-  TROUPE_RETURN_IF_ERROR(MayBlock());
+  TROUPE_RETURN_IF_ERROR(MayServe());
   at_most = Bounded(at_most);
   const auto end = std::chrono::steady_clock::now() + at_most;
   const auto left = [&] { return std::max(milliseconds(100), LeftUntil(end)); };

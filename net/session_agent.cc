@@ -13,7 +13,7 @@
 namespace troupe {
 namespace {
 
-using Time = AgentCalls::Time;
+using AgentTime = AgentCalls::Time;
 using std::chrono::milliseconds;
 
 class Agent {
@@ -99,7 +99,7 @@ class Agent {
   }
   void On(const look_at_calls&) {
     if (Now() < armed_) return;  // an earlier one has done its work
-    armed_ = Time::max();
+    armed_ = AgentTime::max();
     Look();
   }
   void On(const end_agent& m) {
@@ -111,9 +111,9 @@ class Agent {
   }
 
  private:
-  Time Now() const { return self_->clock().now(); }
+  AgentTime Now() const { return self_->clock().now(); }
   void Look() {
-    const Time now = Now();
+    const AgentTime now = Now();
     for (const AgentCalls::Late& late : calls_->Due(now)) {
       GiveUp(late.number);
       late.call->Fail(late.why);
@@ -149,12 +149,12 @@ class Agent {
     for (const std::shared_ptr<AgentCall>& call : calls_->End(why)) call->Fail(why);
   }
   void Arm() {
-    Time due = calls_->NextDue();
+    AgentTime due = calls_->NextDue();
     if (desk_) due = std::min({due, next_beat_, heard_ + lease_});
     expected_ = due;
     if (due >= armed_) return;
     armed_ = due;
-    const auto in = std::max(Time::duration(0), due - Now());
+    const auto in = std::max(AgentTime::duration(0), due - Now());
     self_->delayed_send(self_, std::chrono::ceil<milliseconds>(in), look_at_calls{});
   }
 
@@ -166,7 +166,7 @@ class Agent {
   ParcelsOut out_;
   caf::actor desk_;  // null before it is known, and when it is gone
   milliseconds lease_{0};
-  Time heard_, next_beat_, expected_ = Time::max(), armed_ = Time::max();
+  AgentTime heard_, next_beat_, expected_ = AgentTime::max(), armed_ = AgentTime::max();
 };
 
 struct AgentState {

@@ -8,8 +8,6 @@
 #include <thread>
 #include <utility>
 
-#include <spdlog/spdlog.h>
-
 #include "actors/session/session_impl.h"
 #include "actors/threads/aside.h"
 #include "actors/threads/surely.h"
@@ -60,7 +58,7 @@ bool DeskCalls::Look(Time now) {
 
 namespace {
 
-using Time = DeskCalls::Time;
+using DeskTime = DeskCalls::Time;
 using Answer = std::function<void(call_answer)>;
 
 // The bytes of an extend_request, read.
@@ -253,7 +251,7 @@ class Desk {
   }
   void On(const look_at_client&) {
     if (Now() < armed_) return;  // an earlier one has done its work
-    armed_ = Time::max();
+    armed_ = DeskTime::max();
     if (!calls_.Look(Now())) return Arm();
     End(Unavailable("the client was silent for its lease"));
   }
@@ -261,7 +259,7 @@ class Desk {
   void Quit() { self_->quit(); }
 
  private:
-  Time Now() const { return self_->clock().now(); }
+  DeskTime Now() const { return self_->clock().now(); }
   static call_answer Failed(absl::Status status) {
     call_answer a;
     a.reply.status = std::move(status);
@@ -364,10 +362,10 @@ class Desk {
     self_->quit();
   }
   void Arm() {
-    const Time due = calls_.NextLook();
+    const DeskTime due = calls_.NextLook();
     if (due >= armed_) return;
     armed_ = due;
-    const auto in = std::max(Time::duration(0), due - Now());
+    const auto in = std::max(DeskTime::duration(0), due - Now());
     self_->delayed_send(self_, std::chrono::ceil<std::chrono::milliseconds>(in), look_at_client{});
   }
 
@@ -387,7 +385,7 @@ class Desk {
     bool cancelled = false, made = false;
   };
   std::map<uint64_t, Aloof> reading_, answering_;
-  Time armed_ = Time::max();
+  DeskTime armed_ = DeskTime::max();
 };
 
 struct DeskState {

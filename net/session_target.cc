@@ -29,8 +29,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-std::string_view MessageOf(const absl::Status& s) { return {s.message().data(), s.message().size()}; }
-
 // All sessions of a process that stand in servers share one node of the network, which lives as
 // long as one of them: a runtime with CAF's middleman.
 absl::StatusOr<std::shared_ptr<Runtime>> ClientRuntime() {

@@ -21,10 +21,9 @@
 #include <utility>
 #include <vector>
 
-#include <spdlog/spdlog.h>
-
 #include "actors/threads/aside.h"
 #include "graph/core/guarded.h"
+#include "graph/core/log.h"
 #include "net/tls_context.h"
 #include "net/tls_files.h"
 
@@ -266,7 +265,7 @@ class OpenSslContext : public TlsContext, public std::enable_shared_from_this<Op
     complaint_.clear();
     if (!*read) return;
     (void)Guarded("a note",
-                  [&] { spdlog::info("the files of TLS have changed: {} is used from now on", options_.certificate); });
+                  [&] { LogInfo("the files of TLS have changed: ", options_.certificate, " is used from now on"); });
     context_ = std::move((*read)->context);
     files_ = std::move((*read)->files);
   }
@@ -285,7 +284,7 @@ class OpenSslContext : public TlsContext, public std::enable_shared_from_this<Op
   void Complain(const absl::Status& why) {
     (void)Guarded("a warning", [&] {
       std::string said = why.ToString();
-      if (said != complaint_) spdlog::warn("the files of TLS before are used on: {}", said);
+      if (said != complaint_) LogWarning("the files of TLS before are used on: ", said);
       complaint_ = std::move(said);
     });
   }

@@ -2,12 +2,11 @@
 // others post.
 #include <algorithm>
 
-#include <spdlog/spdlog.h>
-
 #include "actors/executor/async_call.h"
 #include "actors/executor/run_rows.h"
 #include "actors/executor/tokens.h"
 #include "actors/executor/turn.h"
+#include "graph/core/log.h"
 #include "kernels/numerics_check.h"
 #include "kernels/run_kernel.h"
 
@@ -127,10 +126,8 @@ void StepState::Answer::LastGone(AsyncCall* call) noexcept {
 void StepState::AnsweredAgain(uint32_t node) const {
   if (part_->answered_again.exchange(true, std::memory_order_relaxed)) return;
   const KernelNode& n = part_->info[node];
-  spdlog::warn(
-      "node '{}' ({}) on {}: the kernel answered a second time, or threw after it had answered; only its first answer "
-      "counts",
-      n.name, n.op, n.device->name());
+  LogWarning("node '", n.name, "' (", n.op, ") on ", n.device->name(),
+             ": the kernel answered a second time, or threw after it had answered; only its first answer counts");
 }
 
 // In the turn the bell need not ring.

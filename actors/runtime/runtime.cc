@@ -8,8 +8,6 @@
 #include <system_error>
 #include <thread>
 
-#include <spdlog/spdlog.h>
-
 #include "actors/threads/aside.h"
 #include "actors/threads/inside_actor.h"
 #include "actors/threads/actor_thread.h"
@@ -26,6 +24,7 @@
 #include "actors/threads/surely.h"
 #include "actors/runtime/worker_actor.h"
 #include "graph/core/device_name.h"
+#include "graph/core/log.h"
 #include "troupe/compute_threads.h"
 
 namespace troupe {
@@ -70,7 +69,7 @@ ChildSpec SpecOf(Runtime::Impl* impl, std::string name, const RestartPolicy& pol
   ChildSpec c;
   c.policy = policy;
   c.failed = [impl, name, place = std::move(place), renew = std::move(renew)](const std::string& why) {
-    spdlog::warn("actor '{}' failed ({}); it is restarted", name, why);
+    LogWarning("actor '", name, "' failed (", why, "); it is restarted");
     const uint64_t incarnation = renew ? renew() : 0;
     actor_failed failure{place, incarnation, {}};
     UntilMemoryAllows([&] {
@@ -83,7 +82,7 @@ ChildSpec SpecOf(Runtime::Impl* impl, std::string name, const RestartPolicy& pol
   };
   c.may_restart = [news = impl->news] { return news->load() == 0; };
   c.gave_up = [name](const std::string& why) {
-    spdlog::error("actor '{}' failed too often ({}); it is not restarted", name, why);
+    LogError("actor '", name, "' failed too often (", why, "); it is not restarted");
   };
   c.name = std::move(name);
   return c;
@@ -216,7 +215,7 @@ void Delete(Runtime* r) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
   }
-  spdlog::error("a runtime stays, since the system has no thread left to end it");
+  LogError("a runtime stays, since the system has no thread left to end it");
 }
 
 absl::Status CheckTasks(const std::vector<std::string>& tasks, const ClusterOptions& cluster) {
@@ -397,7 +396,7 @@ void Runtime::Impl::End(std::unique_ptr<Impl> impl) {
   for (int i = 0; i < kSlices; ++i) {
     if (stopped(*impl, kSlice)) return;
   }
-  spdlog::warn("a kernel or a callback has not returned, although its step is over; its runtime ends when it has");
+  LogWarning("a kernel or a callback has not returned, although its step is over; its runtime ends when it has");
   std::shared_ptr<std::unique_ptr<Impl>> rest;
   UntilMemoryAllows([&] { rest = std::make_shared<std::unique_ptr<Impl>>(); });
   *rest = std::move(impl);
@@ -409,7 +408,7 @@ void Runtime::Impl::End(std::unique_ptr<Impl> impl) {
     }).detach();
   } catch (const std::exception&) {  // std::system_error, std::bad_alloc
     (void)rest->release();
-    spdlog::error("what the runtime uses stays, since the system has no thread left to end it");
+    LogError("what the runtime uses stays, since the system has no thread left to end it");
   }
 }
 

@@ -6,8 +6,6 @@
 #include <mutex>
 #include <optional>
 
-#include <spdlog/spdlog.h>
-
 #include "actors/threads/actor_thread.h"
 #include "actors/threads/aside.h"
 #include "actors/threads/inside_actor.h"
@@ -19,6 +17,7 @@
 #include "actors/threads/surely.h"
 #include "graph/core/device_name.h"
 #include "graph/core/guarded.h"
+#include "graph/core/log.h"
 #include "troupe/proto/config.pb.h"
 #include "troupe/proto/graph.pb.h"
 
@@ -89,10 +88,10 @@ ChildSpec SpecOf(const Session::Impl& impl) {
     return master == nullptr ? caf::actor() : SpawnSession(system, master);
   };
   spec.failed = [name = spec.name](const std::string& why) {
-    spdlog::warn("actor '{}' failed ({}); it is restarted", name, why);
+    LogWarning("actor '", name, "' failed (", why, "); it is restarted");
   };
   spec.gave_up = [name = spec.name, weak = std::weak_ptr(impl.master)](const std::string& why) {
-    spdlog::error("actor '{}' failed too often ({}); it is not restarted", name, why);
+    LogError("actor '", name, "' failed too often (", why, "); it is not restarted");
     if (const std::shared_ptr<SessionMaster> master = weak.lock()) master->GiveUp(why);
   };
   spec.abandoned = [weak = std::weak_ptr(impl.master)](const std::string& why) {

@@ -5,10 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include <spdlog/spdlog.h>
-
 #include "actors/messages/messages.h"
 #include "actors/session/pending_run.h"
+#include "graph/core/log.h"
 #include "troupe/proto/config.pb.h"
 
 namespace troupe {
@@ -69,7 +68,7 @@ absl::Status RefuseRunInActor(std::string_view which) {
   return FailedPrecondition(RefuseInActor(which).message(), ": use RunAsync, or send the session actor a run message");
 }
 
-void NoCallback() { spdlog::error("RunAsync was given no callback: nothing is run"); }
+void NoCallback() { LogError("RunAsync was given no callback: nothing is run"); }
 
 void ExtendThen(const std::shared_ptr<SessionMaster>& master, extend_request request, Reply<extend_reply> heard) {
   Ask<extend_reply>(master, std::move(request), std::move(heard));

@@ -1,8 +1,7 @@
 #include "actors/signature/remote_plan.h"
 
-#include <spdlog/spdlog.h>
-
 #include "actors/messages/messages.h"
+#include "graph/core/log.h"
 
 namespace troupe {
 
@@ -16,7 +15,7 @@ RemotePlan::~RemotePlan() {
                         });
     }
   } catch (const std::bad_alloc&) {
-    spdlog::error("no memory is left to let go of a graph elsewhere; it stays until this process ends");
+    LogError("no memory is left to let go of a graph elsewhere; it stays until this process ends");
   }
 }
 

@@ -6,12 +6,10 @@
 #include "actors/signature/remote_plan.h"
 #include "actors/step/blocking_step.h"
 #include "actors/step/cancel_later.h"
+#include "actors/threads/no_memory.h"
 
 namespace troupe {
 namespace {
-
-// Made when the library is loaded, since memory may be lacking when it is needed.
-const absl::Status& kNoMemory = *new absl::Status(ResourceExhausted("no memory is left for the step"));
 
 // Where a thread looks for a free set first, and where it puts it back: so it finds the set that it
 // had before, whose lines are in its core's cache.

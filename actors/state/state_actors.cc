@@ -1,7 +1,5 @@
 #include "actors/state/state_actors.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <atomic>
 #include <thread>
@@ -11,6 +9,7 @@
 #include "actors/messages/messages.h"
 #include "actors/threads/surely.h"
 #include "graph/core/guarded.h"
+#include "graph/core/log.h"
 
 namespace troupe {
 namespace {
@@ -359,10 +358,10 @@ void StateActors::TakeNew(caf::event_based_actor* container) {
     spec.policy = policy_;
     spec.spawn = [seat](caf::actor_system&, uint64_t) { return seat->Spawn(); };
     spec.failed = [seat](const std::string& why) {
-      if (!seat->ended()) spdlog::warn("the actor of {} failed ({}); it is restarted", seat->What(), why);
+      if (!seat->ended()) LogWarning("the actor of ", seat->What(), " failed (", why, "); it is restarted");
     };
     spec.gave_up = [seat](const std::string& why) {
-      spdlog::error("the actor of {} failed too often ({}); it is not restarted", seat->What(), why);
+      LogError("the actor of ", seat->What(), " failed too often (", why, "); it is not restarted");
       seat->End(FailedPrecondition("the actor of ", seat->What(), " failed too often and is not restarted: ", why));
     };
     // One that died before it was watched.

@@ -1,8 +1,7 @@
 #include "actors/step/answers.h"
 
-#include <spdlog/spdlog.h>
-
 #include "graph/core/guarded.h"
+#include "graph/core/log.h"
 
 namespace troupe {
 namespace {
@@ -10,7 +9,7 @@ namespace {
 // Of the exception that is being handled.
 void LogThrown(std::string_view what) {
   const absl::Status thrown = ThrownStatus(what);
-  spdlog::error("{}; it is dropped", std::string_view(thrown.message().data(), thrown.message().size()));
+  LogError(thrown.message(), "; it is dropped");
 }
 
 }  // namespace
@@ -30,7 +29,7 @@ void CallDone(const RunCallback& done, absl::Status status, std::vector<Tensor> 
 }
 
 void ReportStall(const std::function<void(const std::string&)>& on_stall, const std::string& text) {
-  if (!on_stall) return spdlog::warn("{}", text);
+  if (!on_stall) return LogWarning(text);
   try {
     on_stall(text);
   } catch (...) {

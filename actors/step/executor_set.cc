@@ -3,17 +3,17 @@
 #include <algorithm>
 #include <caf/all.hpp>
 
-#include <spdlog/spdlog.h>
-
 #include "actors/runtime/runtime_impl.h"
 #include "actors/signature/signature.h"
 #include "actors/step/answers.h"
 #include "actors/step/cancel_later.h"
 #include "actors/step/own_result.h"
 #include "actors/step/remote_steps.h"
+#include "actors/threads/no_memory.h"
 #include "actors/threads/surely.h"
 #include "actors/trace/step_statistics.h"
 #include "graph/core/clock.h"
+#include "graph/core/log.h"
 #include "kernels/numerics_check.h"
 #include "troupe/proto/config.pb.h"
 
@@ -25,11 +25,9 @@ constexpr int64_t kStepIds = 1024;
 std::atomic<int64_t> next_step_id{1};
 // Made when the library is loaded, since memory may be lacking when they are needed; never
 // destroyed, since threads may still run at exit.
-const absl::Status& kNoMemory = *new absl::Status(ResourceExhausted("no memory is left for the step"));
 const absl::Status& kNotTakenBack = *new absl::Status(DataLoss(
     "the step failed its check for NaN and infinities, and no memory was left to take back all of its updates: "
     "some variables may have what it gave them"));
-const absl::Status& kToldToEnd = *new absl::Status(Cancelled("the step was told to end"));
 const absl::Status& kSessionClosed = *new absl::Status(Cancelled("the session was closed"));
 
 }  // namespace
@@ -476,7 +474,7 @@ void ExecutorSet::FillMetadata(const RunOptions& options, proto::RunMetadata* me
   own->set_end_nanos(over);
   if (remote_ != nullptr) AddRemoteStatistics(metadata);
 } catch (const std::bad_alloc&) {
-  spdlog::error("no memory is left for the statistics of a step");
+  LogError("no memory is left for the statistics of a step");
 }
 
 }  // namespace troupe

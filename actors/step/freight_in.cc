@@ -11,9 +11,6 @@
 namespace troupe {
 namespace {
 
-// Made when the library is loaded, since memory may be lacking when they are needed.
-const absl::Status& kToldToEnd = *new absl::Status(absl::CancelledError("the step was told to end"));
-
 constexpr uint32_t kMostPiece = 16 << 20;
 constexpr uint64_t kMostPieces = uint64_t{1} << 22;
 constexpr size_t kMostViews = 256;

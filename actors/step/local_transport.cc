@@ -2,13 +2,11 @@
 
 #include "actors/runtime/runtime_impl.h"
 #include "actors/step/cancel_later.h"
+#include "actors/threads/no_memory.h"
 #include "kernels/numerics_check.h"
 
 namespace troupe {
 namespace {
-
-// Made when the library is loaded, since memory is lacking when it is needed.
-const absl::Status& kNoMemory = *new absl::Status(ResourceExhausted("no memory is left for the step"));
 
 // What the message is replaced by when it cannot be sent.
 step_message NotSent(const step_message& message, const absl::Status& why) {

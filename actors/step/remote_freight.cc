@@ -7,12 +7,10 @@
 #include "actors/step/executor_set.h"
 #include "actors/step/remote_step.h"
 #include "actors/step/remote_steps.h"
+#include "actors/threads/no_memory.h"
 
 namespace troupe {
 namespace {
-
-// Made when the library is loaded, since memory may be lacking when it is needed.
-const absl::Status& kNoMemory = *new absl::Status(ResourceExhausted("no memory is left for the step"));
 
 // Why a step does not get the value of an edge.
 absl::Status Named(const absl::Status& why, const EdgeTable& edges, const freight_message& message) {

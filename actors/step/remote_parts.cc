@@ -2,12 +2,11 @@
 
 #include <algorithm>
 
-#include <spdlog/spdlog.h>
-
 #include "actors/messages/messages.h"
 #include "actors/runtime/worker_actor.h"
 #include "actors/step/freight.h"
 #include "graph/core/clock.h"
+#include "graph/core/log.h"
 #include "kernels/numerics_check.h"
 
 namespace troupe {
@@ -130,7 +129,7 @@ void RemoteParts::Settle(int64_t step, bool undo) noexcept {
                                    const caf::actor& worker) { SendRemote(*system, worker, settle).IgnoreError(); });
     }
   } catch (const std::bad_alloc&) {
-    spdlog::error("no memory is left to settle the updates of a step elsewhere");
+    LogError("no memory is left to settle the updates of a step elsewhere");
   }
 }
 

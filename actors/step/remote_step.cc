@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include <spdlog/spdlog.h>
-
 #include "actors/messages/messages.h"
 #include "actors/runtime/worker_actor.h"
 #include "actors/signature/signature.h"
@@ -15,10 +13,6 @@
 #include "troupe/proto/config.pb.h"
 
 namespace troupe {
-
-// Made when the library is loaded, since memory may be lacking when they are needed.
-static const absl::Status& kNoMemory = *new absl::Status(ResourceExhausted("no memory is left for the step"));
-static const absl::Status& kToldToEnd = *new absl::Status(absl::CancelledError("the step was told to end"));
 
 namespace {
 

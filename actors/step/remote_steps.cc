@@ -40,7 +40,6 @@ absl::Status WasRead(const part_letter& letter, const EdgeTable& edges) {
 }
 
 // Made when the library is loaded, since memory may be lacking when they are needed.
-const absl::Status& kNoMemory = *new absl::Status(ResourceExhausted("no memory is left for the step"));
 const absl::Status& kNotRead =
     *new absl::Status(ResourceExhausted("a value of the step could not be read in another process"));
 const absl::Status& kRuntimeEnds = *new absl::Status(Unavailable("the runtime of the step's task ends"));

@@ -11,12 +11,12 @@
 #include "actors/signature/signature.h"
 #include "actors/step/cancel_later.h"
 #include "actors/step/executor_set.h"
+#include "actors/threads/no_memory.h"
 
 namespace troupe {
 namespace {
 
-// Made when the library is loaded, since memory may be lacking when they are needed.
-const absl::Status& kNoMemory = *new absl::Status(ResourceExhausted("no memory is left for the step"));
+// Made when the library is loaded, since memory may be lacking when it is needed.
 const absl::Status& kAnotherPartFailed = *new absl::Status(Cancelled("another part of the step failed"));
 
 }  // namespace

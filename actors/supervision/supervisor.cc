@@ -4,10 +4,9 @@
 #include <cmath>
 #include <utility>
 
-#include <spdlog/spdlog.h>
-
 #include "actors/messages/messages.h"
 #include "actors/threads/surely.h"
+#include "graph/core/log.h"
 
 namespace troupe {
 
@@ -380,12 +379,12 @@ void RootSupervisor::Died(caf::actor_system& system) {
     if (over_) return;
     dead = std::exchange(actor_, nullptr);
     if (decision_.OnFailure(std::chrono::steady_clock::now()).count() >= 0) {
-      spdlog::warn("the supervisor failed; it is restarted");
+      LogWarning("the supervisor failed; it is restarted");
       actor_ = Spawn(system);
       return;
     }
   }
-  spdlog::error("the supervisor failed too often and is not restarted: nobody restarts its children any more");
+  LogError("the supervisor failed too often and is not restarted: nobody restarts its children any more");
   children_->Abandon("the runtime's supervisor failed too often");
 }
 

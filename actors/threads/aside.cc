@@ -10,12 +10,11 @@
 #include <thread>
 #include <utility>
 
-#include <spdlog/spdlog.h>
-
 #include "actors/threads/actor_thread.h"
 #include "actors/threads/lane.h"
 #include "actors/threads/no_memory.h"
 #include "actors/threads/process.h"
+#include "graph/core/log.h"
 #include "troupe/compute_threads.h"
 
 namespace troupe {
@@ -90,8 +89,6 @@ bool OnOwnThread() {
 std::atomic<bool> will_wait{false};
 
 void AwaitLastWork() {
-  // Its objects with static storage, too, are to be there until then.
-  (void)spdlog::default_logger_raw();
   (void)std::atexit([] {
     will_wait = false;
     if (!OnOwnThread()) AwaitNoneUntilExit(std::chrono::seconds(10));
@@ -137,7 +134,7 @@ void CallUser(std::string_view what, const std::function<void()>& f) {
     f();
   } catch (...) {
     const absl::Status thrown = ThrownStatus(what);
-    spdlog::error("{}", std::string_view(thrown.message().data(), thrown.message().size()));
+    LogError(thrown.message());
   }
 }
 

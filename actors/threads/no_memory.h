@@ -11,7 +11,15 @@
 #include <new>
 #include <thread>
 
+#include "troupe/status.h"
+
 namespace troupe {
+
+// How a step ends without memory, and one that was told to end. Made when the library is loaded,
+// since memory may be lacking when they are needed; never destroyed, since threads may still run at
+// exit.
+extern const absl::Status& kNoMemory;
+extern const absl::Status& kToldToEnd;
 
 // Calls f, again each millisecond while it throws std::bad_alloc. So the calling thread waits until
 // some other work gives memory back. REQUIRES: an f that throws has done nothing.

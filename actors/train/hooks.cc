@@ -7,12 +7,11 @@
 #include <limits>
 #include <mutex>
 
-#include <spdlog/spdlog.h>
-
 #include "actors/runtime/remote_tasks.h"
 #include "actors/runtime/runtime_impl.h"
 #include "actors/threads/aside.h"
 #include "actors/watch/call_wait.h"
+#include "graph/core/log.h"
 #include "troupe/files.h"
 #include "troupe/proto/config.pb.h"
 #include "troupe/train/global_step.h"
@@ -323,7 +322,7 @@ absl::Status LoggingHook::AfterRun(RunContext&, const RunValues& values) {
   if (print_) {
     print_(line);
   } else {
-    spdlog::info("{}", line);
+    LogInfo(line);
   }
   return absl::OkStatus();
 }

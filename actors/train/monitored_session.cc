@@ -5,13 +5,12 @@
 #include <set>
 #include <thread>
 
-#include <spdlog/spdlog.h>
-
 #include "actors/watch/call_wait.h"
 #include "actors/runtime/remote_tasks.h"
 #include "actors/runtime/runtime_impl.h"
 #include "actors/train/ready_board.h"
 #include "graph/core/guarded.h"
+#include "graph/core/log.h"
 #include "troupe/files.h"
 #include "troupe/group.h"
 #include "troupe/lookup.h"
@@ -221,7 +220,7 @@ struct MonitoredSession::Impl {
       const absl::Status s = Guarded("Companions::Stop", [&] { return c->Stop(); });
       const bool cut_off = at_end && failed.ok() && IsRecoverable(s);
       if (cut_off && StopsOrThrows("Companions::MayBeCutOffAtEnd", [&] { return c->MayBeCutOffAtEnd(); })) {
-        spdlog::warn("queue runners were cut off at the end of a monitored session: {}", s.ToString());
+        LogWarning("queue runners were cut off at the end of a monitored session: ", s.ToString());
       } else {
         first.Update(s);
       }

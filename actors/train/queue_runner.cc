@@ -11,7 +11,7 @@
 namespace troupe::train {
 namespace {
 
-using Kind = RunnerRequest::Kind;
+using RequestKind = RunnerRequest::Kind;
 
 // Starts the steps that the machine asks for, and tells it how they end. Lives as long as one of
 // them runs; the coordinator's list of those who wait for the stop has it, too, until it leaves.
@@ -42,7 +42,7 @@ class Runner : public std::enable_shared_from_this<Runner> {
     when_stopped_ = std::make_shared<CoordinatorRequest>(CoordinatorRequest::Kind::kWaitStopped);
     when_stopped_->WhenAnswered([self = shared_from_this()] {
       // Of a runtime that has ended, or a coordinator that went without a word.
-      self->Tell(Kind::kStop, absl::OkStatus(), 0);
+      self->Tell(RequestKind::kStop, absl::OkStatus(), 0);
     });
     coordinator_->Ask(when_stopped_);
     for (size_t i = 0; i < enqueue_.size(); ++i) Enqueue(i);
@@ -52,18 +52,18 @@ class Runner : public std::enable_shared_from_this<Runner> {
   // Runs the close or cancel op again, by the clock.
   class Retry : public WatchedCall {
    public:
-    Retry(std::shared_ptr<Runner> runner, const Callable& op, Kind ended)
+    Retry(std::shared_ptr<Runner> runner, const Callable& op, RequestKind ended)
         : runner_(std::move(runner)), op_(op), ended_(ended) {}
     void TimeIsUp() override { runner_->Run(op_, ended_, 0); }
 
    private:
     const std::shared_ptr<Runner> runner_;
     const Callable& op_;  // of the runner
-    const Kind ended_;
+    const RequestKind ended_;
   };
 
-  void Enqueue(size_t i) { Run(enqueue_[i], Kind::kEnqueueEnded, i); }
-  void Run(const Callable& op, Kind ended, size_t i) {
+  void Enqueue(size_t i) { Run(enqueue_[i], RequestKind::kEnqueueEnded, i); }
+  void Run(const Callable& op, RequestKind ended, size_t i) {
     // An enqueue waits for room as long as it takes, whatever time the session's other steps have.
     RunOptions without_deadline;
     without_deadline.timeout_ms = -1;
@@ -76,7 +76,7 @@ class Runner : public std::enable_shared_from_this<Runner> {
     op.RunAsync(without_deadline, {}, std::move(done));
   }
   // A step that nobody hears the end of would be waited for at the end of all.
-  void Tell(Kind kind, const absl::Status& ended, size_t i) {
+  void Tell(RequestKind kind, const absl::Status& ended, size_t i) {
     UntilMemoryAllows([&] {
       const auto request = std::make_shared<RunnerRequest>(kind, ended);
       request->WhenAnswered([self = shared_from_this(), r = request.get(), i] { self->Do(*r, i); });
@@ -103,11 +103,11 @@ class Runner : public std::enable_shared_from_this<Runner> {
   }
   void Do(const Next& next, size_t i) {
     if (next.again) Enqueue(i);
-    if (next.close) RunIfAny(close_, Kind::kCloseEnded, next.pause);
-    if (next.cancel) RunIfAny(cancel_, Kind::kCancelEnded, next.pause);
+    if (next.close) RunIfAny(close_, RequestKind::kCloseEnded, next.pause);
+    if (next.cancel) RunIfAny(cancel_, RequestKind::kCancelEnded, next.pause);
     if (next.leave) Leave();
   }
-  void RunIfAny(const Callable& op, Kind ended, std::chrono::milliseconds pause) {
+  void RunIfAny(const Callable& op, RequestKind ended, std::chrono::milliseconds pause) {
     if (!op.valid()) return Tell(ended, absl::OkStatus(), 0);
     if (pause.count() == 0) return Run(op, ended, 0);
     // Rare: the step was cut off by a death. A runner has no thread that could wait.

@@ -4,13 +4,12 @@
 #include <mutex>
 #include <thread>
 
-#include <spdlog/spdlog.h>
-
 #include "actors/threads/actor_thread.h"
 #include "actors/messages/messages.h"
 #include "actors/runtime/runtime_impl.h"
 #include "actors/supervision/supervisor.h"
 #include "actors/threads/surely.h"
+#include "graph/core/log.h"
 
 namespace troupe::train {
 namespace {
@@ -81,7 +80,7 @@ caf::actor ReadyBoard::Board() {
   ChildSpec spec;
   spec.name = kName;
   spec.spawn = [](caf::actor_system& system, uint64_t) { return SpawnReadyBoard(system); };
-  spec.failed = [](const std::string& why) { spdlog::warn("actor '{}' failed ({}); it is restarted", kName, why); };
+  spec.failed = [](const std::string& why) { LogWarning("actor '", kName, "' failed (", why, "); it is restarted"); };
   const caf::actor first = SpawnReadyBoard(*in.system);
   in.root->children()->Adopt(std::move(spec), first);
   SendSurely(*in.system, in.root->actor(), [] { return add_child{kName}; });

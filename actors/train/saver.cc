@@ -7,14 +7,13 @@
 #include <set>
 #include <utility>
 
-#include <spdlog/spdlog.h>
-
 #include "actors/threads/aside.h"
 #include "actors/snapshot/restore_state.h"
 #include "actors/runtime/runtime_impl.h"
 #include "actors/train/meta_graph.h"
 #include "actors/train/saver_disk.h"
 #include "graph/core/guarded.h"
+#include "graph/core/log.h"
 #include "troupe/files.h"
 #include "troupe/state_snapshot.h"
 #include "troupe/train/partitioned.h"
@@ -287,7 +286,7 @@ absl::Status Saver::SaveVariablesAlone(Session& session, const std::string& pref
 void Saver::SaveAsync(Session& session, const std::string& path, const SaveOptions& options, SaveCallback done) {
   if (done == nullptr) {
     done = [](const absl::StatusOr<std::string>& saved) {
-      if (!saved.ok()) spdlog::error("a save that nobody asks about has failed: {}", saved.status().ToString());
+      if (!saved.ok()) LogError("a save that nobody asks about has failed: ", saved.status().ToString());
     };
   }
   std::shared_ptr<SaveCallback> held;                // `done`, from when another thread may have it

@@ -6,11 +6,11 @@
 #include <random>
 
 #include <google/protobuf/text_format.h>
-#include <spdlog/spdlog.h>
 
 #include "graph/checkpoint/bundle.h"
 #include "graph/checkpoint/first_format.h"
 #include "graph/core/guarded.h"
+#include "graph/core/log.h"
 #include "graph/ir/on_arena.h"
 #include "troupe/files.h"
 
@@ -168,7 +168,7 @@ void Saver::Disk::DropOld(const SaverOptions& options) {
       old.erase(old.begin() + static_cast<std::ptrdiff_t>(i));
       continue;
     }
-    spdlog::warn("the old checkpoint {} could not be deleted: {}", path, deleted.ToString());
+    LogWarning("the old checkpoint ", path, " could not be deleted: ", deleted.ToString());
     ++i;
   }
 }

@@ -6,8 +6,6 @@
 #include <mutex>
 #include <utility>
 
-#include <spdlog/spdlog.h>
-
 #include "actors/threads/actor_thread.h"
 #include "actors/watch/step_watch.h"
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include <spdlog/spdlog.h>
-
 #include "actors/threads/lane.h"
 #include "actors/step/answers.h"
 #include "actors/step/cancel_later.h"
@@ -11,6 +9,7 @@
 #include "actors/step/partial_step.h"
 #include "actors/watch/stall_report.h"
 #include "graph/core/guarded.h"
+#include "graph/core/log.h"
 
 namespace troupe {
 
@@ -235,8 +234,7 @@ void StepWatch::DoLater(Later* later) {
   // Each for itself: of what one has no memory for, the others know nothing.
   const auto each = [](auto&& list, auto&& f) {
     for (auto& item : list) {
-      if (absl::Status s = Guarded("the clock", [&] { f(item); }); !s.ok())
-        spdlog::error("{}", std::string_view(s.message().data(), s.message().size()));
+      if (absl::Status s = Guarded("the clock", [&] { f(item); }); !s.ok()) LogError(s.message());
     }
   };
   each(later->reports, [this](const std::string& text) { GiveReport(text); });

@@ -45,7 +45,7 @@ bool IsLeftOut(const caf::error& e, caf::deserializer& f) {
 }
 
 // A message of CAF counts its bytes in 32 bits (tensor_inspect.cc); what is no tensor is small.
-constexpr uint64_t kMostBytes = uint64_t{1} << 31;
+constexpr uint64_t kMostMessageBytes = uint64_t{1} << 31;
 
 absl::Status AddCross(const Tensor& value, uint64_t* bytes) {
   if (!value.valid()) return absl::OkStatus();
@@ -57,7 +57,7 @@ absl::Status AddCross(const Tensor& value, uint64_t* bytes) {
   } else {
     *bytes += value.bytes();
   }
-  if (*bytes >= kMostBytes)
+  if (*bytes >= kMostMessageBytes)
     return InvalidArgument("values of 2 GiB or more cannot be sent in one message: ", value.TypeAndShape());
   return absl::OkStatus();
 }

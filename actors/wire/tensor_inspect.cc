@@ -12,7 +12,7 @@ namespace troupe {
 namespace {
 
 // A message of CAF counts its bytes in 32 bits, and wraps around unnoticed.
-constexpr uint64_t kMostBytes = uint64_t{1} << 31;
+constexpr uint64_t kMostTensorBytes = uint64_t{1} << 31;
 
 // Bytes that are still to be read, as far as the source knows.
 size_t Remaining(const caf::deserializer& f) {
@@ -68,14 +68,14 @@ caf::error inspect(caf::serializer& f, Tensor& x) {
   }
   if (x.num_elements() == 0) return caf::none;
   if (IsPlain(x.dtype())) {
-    if (x.bytes() >= kMostBytes) return caf::sec::invalid_argument;
+    if (x.bytes() >= kMostTensorBytes) return caf::sec::invalid_argument;
     return f.apply_raw(x.bytes(), x.raw());
   }
   uint64_t bytes = 0;
   for (int64_t i = 0; i < x.num_elements(); ++i) {
     if (x.dtype() == DType::kString) {
       std::string& s = x.data<std::string>()[i];
-      if ((bytes += s.size()) >= kMostBytes) return caf::sec::invalid_argument;
+      if ((bytes += s.size()) >= kMostTensorBytes) return caf::sec::invalid_argument;
       if (caf::error e = WriteString(f, s)) return e;
       continue;
     }
@@ -104,7 +104,8 @@ caf::error inspect(caf::deserializer& f, Tensor& x) {
   // Each element has this many bytes at least, and they must be there before memory is taken.
   const uint64_t least = IsPlain(dtype) ? SizeOf(dtype) : dtype == DType::kString ? 4 : 12;
   const auto n = static_cast<uint64_t>(shape->num_elements());
-  if (n >= kMostBytes || n * least >= kMostBytes || n * least > Remaining(f)) return caf::sec::end_of_stream;
+  if (n >= kMostTensorBytes || n * least >= kMostTensorBytes || n * least > Remaining(f))
+    return caf::sec::end_of_stream;
   Tensor t(dtype, *shape);
   if (!t.valid()) return caf::sec::runtime_error;  // no memory is left
   if (n > 0 && IsPlain(dtype)) {

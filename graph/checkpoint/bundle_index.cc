@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "graph/checkpoint/bundle.h"
+#include "graph/checkpoint/parse_message.h"
 #include "graph/checkpoint/slice_key.h"
 #include "troupe/import_export.h"
 #include "troupe/proto/tensor_bundle.pb.h"
@@ -13,14 +14,9 @@ namespace {
 constexpr int kVersion = 1;
 constexpr int kMostShards = 1 << 20;
 
-bool Parse(std::string_view bytes, google::protobuf::Message* to) {
-  return bytes.size() <= static_cast<size_t>(std::numeric_limits<int>::max()) &&
-         to->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
-}
-
 absl::Status ReadHeader(std::string_view value, const std::string& path, int* shards) {
   proto::BundleHeaderProto header;
-  if (!Parse(value, &header)) return DataLoss(path, ": the header of the checkpoint is damaged");
+  if (!ParseMessage(value, &header)) return DataLoss(path, ": the header of the checkpoint is damaged");
   if (header.endianness() != proto::BundleHeaderProto::LITTLE) {
     return Unimplemented(path, ": the checkpoint was written with the highest byte of numbers first");
   }
@@ -37,7 +33,7 @@ absl::Status ReadHeader(std::string_view value, const std::string& path, int* sh
 
 absl::StatusOr<BundleEntry> ReadEntry(std::string_view value, int shards) {
   proto::BundleEntryProto p;
-  if (!Parse(value, &p)) return DataLoss("it cannot be parsed");
+  if (!ParseMessage(value, &p)) return DataLoss("it cannot be parsed");
   BundleEntry entry;
   const int type = p.dtype();
   if (type <= 0 || type >= kRefOffset) return DataLoss("its type is impossible: ", type);

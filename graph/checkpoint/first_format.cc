@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "graph/checkpoint/boxes.h"
+#include "graph/checkpoint/parse_message.h"
 #include "graph/checkpoint/prefix_claim.h"
 #include "graph/checkpoint/slice_key.h"
 #include "graph/files/temporary_name.h"
@@ -12,11 +13,6 @@
 
 namespace troupe {
 namespace {
-
-bool Parse(std::string_view bytes, google::protobuf::Message* to) {
-  return bytes.size() <= static_cast<size_t>(std::numeric_limits<int>::max()) &&
-         to->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
-}
 
 // How many elements the lists of a value have.
 int64_t ElementsOf(const proto::TensorProto& p, DType dtype) {
@@ -127,7 +123,7 @@ absl::Status FirstFormatReader::AddFile(const std::string& path) {
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<files::TableReader> table, files::TableReader::Open(path));
   TROUPE_ASSIGN_OR_RETURN(const std::optional<std::string> value, table->Find(""));
   proto::SavedTensorSlices all;
-  if (!value.has_value() || !Parse(*value, &all))
+  if (!value.has_value() || !ParseMessage(*value, &all))
     return DataLoss(path, ": it is no checkpoint: it has no list of names");
   for (const auto& tensor : all.meta().tensor()) {
     const auto bad = [&](std::string_view why) {
@@ -165,7 +161,7 @@ absl::StatusOr<Tensor> FirstFormatReader::ReadPart(std::string_view name, DType 
   TROUPE_ASSIGN_OR_RETURN(const std::optional<std::string> value, table.Find(SliceKey(name, slice)));
   if (!value.has_value()) return bad("are missing");
   proto::SavedTensorSlices all;
-  if (!Parse(*value, &all)) return bad("are damaged");
+  if (!ParseMessage(*value, &all)) return bad("are damaged");
   proto::TensorProto* const data = all.mutable_data()->mutable_data();
   if (ElementsOf(*data, dtype) != shape.num_elements()) {
     return bad(StrCat("are ", ElementsOf(*data, dtype), ", not those of the shape ", shape.DebugString()));

@@ -13,8 +13,6 @@ absl::Status WithMessage(const absl::Status& status, std::string message) {
   return result;
 }
 
-std::string_view MessageOf(const absl::Status& status) { return {status.message().data(), status.message().size()}; }
-
 // Where the address begins in a message: "node 'name' (Op): " or "node 'name' (Op) on device: ".
 // npos without one. (A payload would tell it more simply, but Abseil prints payloads with every
 // status.)

@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kVersion = "brain.Event:2";
 
-double Now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+double WallTime() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
 std::string HostName() {
   char name[256] = {};
@@ -24,7 +24,7 @@ std::string HostName() {
 absl::StatusOr<std::unique_ptr<EventFileWriter>> EventFileWriter::Create(const std::string& prefix,
                                                                          const std::string& suffix) {
   static std::atomic<int64_t> made{0};
-  const double now = Now();
+  const double now = WallTime();
   std::unique_ptr<EventFileWriter> w(new EventFileWriter());
   std::string seconds = StrCat(static_cast<int64_t>(now));
   seconds.insert(0, 10 - std::min<size_t>(10, seconds.size()), '0');
@@ -45,7 +45,7 @@ absl::Status EventFileWriter::Write(const proto::Event& event) {
   bool whole;
   if (event.wall_time() == 0) {
     proto::Event dated = event;
-    dated.set_wall_time(Now());
+    dated.set_wall_time(WallTime());
     whole = dated.SerializeToString(&bytes);
   } else {
     whole = event.SerializeToString(&bytes);

@@ -10,7 +10,7 @@
 namespace troupe::files {
 namespace {
 
-constexpr std::string_view kMagic("\x93NUMPY", 6);
+constexpr std::string_view kNpyMagic("\x93NUMPY", 6);
 
 struct TypeCode {
   DType dtype;
@@ -121,7 +121,7 @@ void FromColumns(const char* from, Tensor* to) {
 }  // namespace
 
 absl::StatusOr<Tensor> ParseNpy(std::string_view bytes) {
-  if (bytes.size() < 10 || !bytes.starts_with(kMagic)) return InvalidArgument("not a .npy file");
+  if (bytes.size() < 10 || !bytes.starts_with(kNpyMagic)) return InvalidArgument("not a .npy file");
   const int version = static_cast<uint8_t>(bytes[6]);
   if (version < 1 || version > 3) return InvalidArgument("version ", version, " of the .npy format is not known");
   const size_t length_bytes = version == 1 ? 2 : 4;
@@ -191,7 +191,7 @@ absl::StatusOr<NpyFile> MakeNpy(const Tensor& tensor) {
   header += '\n';
   const char preamble[] = {'\x01', '\0', static_cast<char>(header.size() & 0xff),
                            static_cast<char>(header.size() >> 8)};
-  return NpyFile{StrCat(kMagic, std::string_view(preamble, sizeof(preamble)), header), std::move(t)};
+  return NpyFile{StrCat(kNpyMagic, std::string_view(preamble, sizeof(preamble)), header), std::move(t)};
 }
 
 }  // namespace troupe::files

@@ -44,7 +44,7 @@ struct AttrHash {
   static constexpr size_t kEmpty = 17;
 };
 
-bool IsCandidate(const Node& n) {
+bool MayBeShared(const Node& n) {
   if (n.IsControlFlow() || n.op().stateful() || n.IsSend() || n.IsRecv() || n.op().Has(OpTrait::kPlaceholder) ||
       n.op().Has(OpTrait::kVariable)) {
     return false;
@@ -143,7 +143,7 @@ absl::StatusOr<int> EliminateCommonSubexpressions(Graph* graph, StillWanted want
   int removed = 0;
   for (Node* n : order) {
     TROUPE_RETURN_IF_ERROR(check());
-    if (!n->IsOp() || !IsCandidate(*n)) continue;
+    if (!n->IsOp() || !MayBeShared(*n)) continue;
     const Ins in = SortedInputs(*n);
     auto& equal_hash = seen[HashNode(*n, in)];
     const auto same =

@@ -20,7 +20,7 @@ struct Known {
   std::vector<Node*> waits;
 };
 
-bool IsCandidate(const Node& n) {
+bool MayBeFolded(const Node& n) {
   if (n.num_outputs() == 0 || n.IsControlFlow() || n.op().stateful() || n.IsSend() || n.IsRecv() || n.IsConstant() ||
       n.op().Has(OpTrait::kPlaceholder) || n.op().Has(OpTrait::kVariable)) {
     return false;
@@ -70,7 +70,7 @@ class Folder {
         const Tensor* t = v == nullptr ? nullptr : v->As<Tensor>();
         if (t == nullptr || !t->valid()) continue;
         if (Known known{{*t}, {}}; AddControlWaits(*n, &known.waits)) known_[n->id()] = std::move(known);
-      } else if (IsCandidate(*n) && (FoldShape(*n) || Evaluate(*n))) {
+      } else if (MayBeFolded(*n) && (FoldShape(*n) || Evaluate(*n))) {
         ++stats_.evaluated;
         if (HasConsumers(*n)) folded.push_back(n);
       }

@@ -8,18 +8,18 @@ namespace {
 using train::Build;
 
 // beta and gamma, invalid where the options leave them out.
-struct Weights {
+struct NormWeights {
   Output beta, gamma;
 };
-Weights MakeWeights(const Scope& s, int64_t n, DType dtype, const NormOptions& o) {
-  Weights w;
+NormWeights MakeWeights(const Scope& s, int64_t n, DType dtype, const NormOptions& o) {
+  NormWeights w;
   if (o.scale) w.gamma = MakeVariable(s, "gamma", o.gamma_initializer, {n}, dtype, o);
   if (o.center) w.beta = MakeVariable(s, "beta", o.beta_initializer, {n}, dtype, o);
   return w;
 }
 
 // (x - mean) / sqrt(variance + epsilon) * gamma + beta
-Output Normalized(const Scope& s, const Output& x, const Output& mean, const Output& variance, const Weights& w,
+Output Normalized(const Scope& s, const Output& x, const Output& mean, const Output& variance, const NormWeights& w,
                   double epsilon) {
   Output factor = Build(s, "Rsqrt", {Build(s, "AddV2", {variance, epsilon})});
   if (w.gamma.valid()) factor = Build(s, "Mul", {factor, w.gamma});
@@ -38,7 +38,7 @@ Output BatchNorm(const ScopeAt& at, const Output& x, const Input& training, cons
   const DType dtype = BaseType(x.dtype());
   const DType of_statistics = dtype == DType::kHalf || dtype == DType::kBfloat16 ? DType::kFloat : dtype;
   const bool fused = rank == 4 && of_statistics == DType::kFloat;
-  const Weights weights = MakeWeights(s, channels, of_statistics, o);
+  const NormWeights weights = MakeWeights(s, channels, of_statistics, o);
   NormOptions fixed = o;
   fixed.trainable = false;
   const Variable moving_mean =
@@ -124,7 +124,7 @@ Output LayerNorm(const ScopeAt& at, const Output& x, const NormOptions& o) {
   const int64_t n = LastDim(at, x, 0, "LayerNorm");
   if (n < 0) return {};
   const Scope s = at.Sub("layer_normalization");
-  const Weights w = MakeWeights(s, n, BaseType(x.dtype()), o);
+  const NormWeights w = MakeWeights(s, n, BaseType(x.dtype()), o);
   const Output mean = Build(s, "Mean", {x, Ints(s, {-1})}, {{"keep_dims", true}});
   const Output variance =
       Build(s, "Mean", {Build(s, "SquaredDifference", {x, mean}), Ints(s, {-1})}, {{"keep_dims", true}});

@@ -36,6 +36,9 @@ bool HasAddress(const absl::Status& status);
 // `status` with "`context`: " before its message; keeps code and payloads.
 absl::Status Annotate(const absl::Status& status, std::string_view context);
 
+// s.message() as the standard library's view.
+inline std::string_view MessageOf(const absl::Status& s) { return {s.message().data(), s.message().size()}; }
+
 namespace internal {
 absl::Status MakeStatus(absl::StatusCode code, std::initializer_list<std::string_view> pieces);
 }

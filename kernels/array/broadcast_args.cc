@@ -1,7 +1,6 @@
 // BroadcastArgs: the shape that two shapes broadcast to.
 #include <algorithm>
 
-#include "absl/strings/str_join.h"
 #include "kernels/common/op_file.h"
 
 namespace troupe::array {
@@ -24,7 +23,7 @@ absl::Status ComputeBroadcastArgs(KernelContext& ctx) {
   for (size_t i = 1; i <= both.size(); ++i) {  // from the last dimension on
     const int64_t da = i <= a.size() ? a[a.size() - i] : 1, db = i <= b.size() ? b[b.size() - i] : 1;
     if (da != db && da != 1 && db != 1)
-      return InvalidArgument("Incompatible shapes: [", absl::StrJoin(a, ","), "] vs. [", absl::StrJoin(b, ","), "]");
+      return InvalidArgument("Incompatible shapes: [", StrJoin(a, ","), "] vs. [", StrJoin(b, ","), "]");
     both[both.size() - i] = da == 1 ? db : da;
   }
   TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, TensorShape({static_cast<int64_t>(both.size())})));

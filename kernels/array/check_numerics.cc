@@ -8,7 +8,7 @@
 namespace troupe::array {
 namespace {
 
-enum Found : int { kNaN = 1, kPositive = 2, kNegative = 4 };
+enum FoundNumbers : int { kNaN = 1, kPositive = 2, kNegative = 4 };
 
 template <class T>
 int Look(KernelContext& ctx, const Tensor& t) {

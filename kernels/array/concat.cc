@@ -7,13 +7,13 @@ namespace troupe::array {
 namespace {
 
 // Inputs [first, first + n) are the values, input `axis` the dimension.
-struct Layout {
+struct ConcatLayout {
   int first, n, axis;
 };
-Layout V1(int num_inputs) { return {1, num_inputs - 1, 0}; }
-Layout V2(int num_inputs) { return {0, num_inputs - 1, num_inputs - 1}; }
+ConcatLayout V1(int num_inputs) { return {1, num_inputs - 1, 0}; }
+ConcatLayout V2(int num_inputs) { return {0, num_inputs - 1, num_inputs - 1}; }
 
-absl::Status ConcatShapeFor(InferenceContext& c, Layout at) {
+absl::Status ConcatShapeFor(InferenceContext& c, ConcatLayout at) {
   TROUPE_RETURN_IF_ERROR(c.WithRank(at.axis, 0).status());
   int rank = -1;
   for (int i = at.first; i < at.first + at.n; ++i) {
@@ -50,7 +50,7 @@ absl::Status ConcatShapeFor(InferenceContext& c, Layout at) {
   return absl::OkStatus();
 }
 
-absl::Status ConcatGradientFor(GradientContext& g, Layout at) {
+absl::Status ConcatGradientFor(GradientContext& g, ConcatLayout at) {
   if (at.n == 1) {
     g.Set(at.first, g.Grad(0));
     return g.status();
@@ -70,7 +70,7 @@ absl::Status ConcatGradientFor(GradientContext& g, Layout at) {
   return g.status();
 }
 
-absl::Status ComputeConcatFor(KernelContext& ctx, Layout at) {
+absl::Status ComputeConcatFor(KernelContext& ctx, ConcatLayout at) {
   TROUPE_ASSIGN_OR_RETURN(const int64_t dim, ReadScalar(ctx.input(at.axis), "axis"));
   const Tensor& first = ctx.input(at.first);
   TROUPE_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(dim, first.rank(), "the dimension to concatenate along"));

@@ -36,18 +36,20 @@ std::string_view ChooseIsa(std::string_view wish, std::string* complaint);
 }  // namespace troupe
 
 #if defined(__x86_64__)
-#define TROUPE_ISA_TABLE(Type, name, pick)                                                                             \
-  namespace troupe {                                                                                                   \
-  namespace v2 {                                                                                                       \
-  extern const Type name;                                                                                              \
-  }                                                                                                                    \
-  namespace v3 {                                                                                                       \
-  extern const Type name;                                                                                              \
-  }                                                                                                                    \
-  namespace v4 {                                                                                                       \
-  extern const Type name;                                                                                              \
-  }                                                                                                                    \
-  inline const Type& pick(int level = IsaLevel()) { return level >= 4 ? v4::name : level == 3 ? v3::name : v2::name; } \
+#define TROUPE_ISA_TABLE(Type, name, pick)                                                         \
+  namespace troupe {                                                                               \
+  namespace v2 {                                                                                   \
+  extern const Type name;                                                                          \
+  }                                                                                                \
+  namespace v3 {                                                                                   \
+  extern const Type name;                                                                          \
+  }                                                                                                \
+  namespace v4 {                                                                                   \
+  extern const Type name;                                                                          \
+  }                                                                                                \
+  inline const Type& pick(int level = IsaLevel()) {                                                \
+    return level >= 4 ? ::troupe::v4::name : level == 3 ? ::troupe::v3::name : ::troupe::v2::name; \
+  }                                                                                                \
   }
 #else
 #define TROUPE_ISA_TABLE(Type, name, pick)              \

@@ -12,7 +12,7 @@
 namespace troupe::image {
 namespace {
 
-constexpr char kWhyNoGradient[] = "TensorFlow has no gradient for it";
+constexpr char kNoneInTensorFlow[] = "TensorFlow has no gradient for it";
 
 // Red, green and blue of [0, 1], or hue, saturation and value of [0, 1].
 template <class T>
@@ -90,7 +90,7 @@ OpBuilder ColorSpaceOp(std::string_view name) {
       .Output("output: T")
       .Attr("T: {half, bfloat16, float, double} = DT_FLOAT")
       .Shape(PixelsShape<1>)
-      .NotDifferentiable(kWhyNoGradient);
+      .NotDifferentiable(kNoneInTensorFlow);
 }
 // An op on images by an amount, the scalar input `amount`. Without doc.
 OpBuilder AdjustOp(std::string_view name, std::string_view amount, ShapeFn shape) {
@@ -100,7 +100,7 @@ OpBuilder AdjustOp(std::string_view name, std::string_view amount, ShapeFn shape
       .Output("output: T")
       .Attr("T: {half, float} = DT_FLOAT")
       .Shape(shape)
-      .NotDifferentiable(kWhyNoGradient);
+      .NotDifferentiable(kNoneInTensorFlow);
 }
 absl::StatusOr<float> Amount(const KernelContext& ctx, std::string_view what) {
   if (ctx.input(1).rank() == 0) return ctx.input(1).scalar<float>();

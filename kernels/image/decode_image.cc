@@ -11,7 +11,7 @@
 namespace troupe::image {
 namespace {
 
-constexpr char kWhyNoGradient[] = "its input is text";
+constexpr char kInputIsText[] = "its input is text";
 
 // [height, width, channels], with attr "channels" when it is not 0.
 absl::Status PictureShape(InferenceContext& c) {
@@ -28,7 +28,7 @@ TROUPE_OP("DecodePng")
     .Attr("channels: int = 0")
     .Attr("dtype: {uint8, uint16} = DT_UINT8")
     .Shape(PictureShape)
-    .NotDifferentiable(kWhyNoGradient)
+    .NotDifferentiable(kInputIsText)
     .Doc(
         "The pixels of a PNG (or another picture), [height, width, channels]. channels: 0 for those of the file, 1 for "
         "grey, 2 for grey and alpha, 3 for colours, 4 for colours and alpha.");
@@ -43,7 +43,7 @@ TROUPE_OP("DecodeJpeg")
     .Attr("acceptable_fraction: float = 1")
     .Attr("dct_method: string = ''")
     .Shape(PictureShape)
-    .NotDifferentiable(kWhyNoGradient)
+    .NotDifferentiable(kInputIsText)
     .Doc(
         "The pixels of a JPEG (or another picture), [height, width, channels]. ratio (1, 2, 4, 8) divides the size; "
         "try_recover_truncated fills missing rows when acceptable_fraction of all are there; dct_method: "
@@ -73,7 +73,7 @@ TROUPE_OP("DecodeAndCropJpeg")
       c.set_output(0, shape);
       return absl::OkStatus();
     })
-    .NotDifferentiable(kWhyNoGradient)
+    .NotDifferentiable(kInputIsText)
     .Doc(
         "A window [row, column, height, width] of a JPEG's pixels, [height, width, channels], without the rest being "
         "computed. The attrs are those of DecodeJpeg; the window is counted after the division by ratio.");
@@ -86,7 +86,7 @@ TROUPE_OP("DecodeGif")
       c.set_output(0, PartialTensorShape{-1, -1, -1, 3});
       return absl::OkStatus();
     })
-    .NotDifferentiable(kWhyNoGradient)
+    .NotDifferentiable(kInputIsText)
     .Doc("The frames of a GIF, [frames, height, width, 3]; of another picture, one frame.");
 
 TROUPE_OP("DecodeBmp")
@@ -94,7 +94,7 @@ TROUPE_OP("DecodeBmp")
     .Output("image: uint8")
     .Attr("channels: int = 0")
     .Shape(PictureShape)
-    .NotDifferentiable(kWhyNoGradient)
+    .NotDifferentiable(kInputIsText)
     .Doc(
         "The pixels of a BMP without compression, of 8, 24 or 32 bits: [height, width, channels]. channels: 0 for "
         "those of the file, 3 or 4.");
@@ -110,7 +110,7 @@ TROUPE_OP("DecodeImage")
       TROUPE_ASSIGN_OR_RETURN(const bool expand, c.Attr<bool>("expand_animations"));
       return expand ? shape_fn::Unknown(c) : PictureShape(c);
     })
-    .NotDifferentiable(kWhyNoGradient)
+    .NotDifferentiable(kInputIsText)
     .Doc(
         "The pixels of a picture of any known form, [height, width, channels]; of a GIF [frames, height, width, 3], or "
         "its first frame without expand_animations. Floats are of [0, 1].");
@@ -281,7 +281,7 @@ TROUPE_OP("ExtractJpegShape")
       c.set_output(0, PartialTensorShape{3});
       return absl::OkStatus();
     })
-    .NotDifferentiable(kWhyNoGradient)
+    .NotDifferentiable(kInputIsText)
     .Doc("Height, width and channels of a JPEG, from its header alone.");
 
 absl::Status ExtractShape(KernelContext& ctx) {

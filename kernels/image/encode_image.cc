@@ -6,7 +6,7 @@
 namespace troupe::image {
 namespace {
 
-constexpr char kWhyNoGradient[] = "its output is text";
+constexpr char kOutputIsText[] = "its output is text";
 
 TROUPE_OP("EncodePng")
     .Input("image: T")
@@ -19,7 +19,7 @@ TROUPE_OP("EncodePng")
                                          : PartialTensorShape());
       return absl::OkStatus();
     })
-    .NotDifferentiable(kWhyNoGradient)
+    .NotDifferentiable(kOutputIsText)
     .Doc(
         "Pictures [height, width, channels] as PNGs: 1 channel for grey, 2 with alpha, 3 for colours, 4 with alpha. "
         "compression: 0 to 9, -1 for the default.");
@@ -80,7 +80,7 @@ TROUPE_OP("EncodeJpeg")
       TROUPE_RETURN_IF_ERROR(c.WithRank(0, 3).status());
       return shape_fn::Scalar(c);
     })
-    .NotDifferentiable(kWhyNoGradient)
+    .NotDifferentiable(kOutputIsText)
     .Doc("A picture [height, width, 1 or 3] as a JPEG of a quality of 0 to 100. format: '' for that of the channels.");
 
 class EncodeJpegKernel {

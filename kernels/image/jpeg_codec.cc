@@ -13,22 +13,22 @@ namespace {
 // A file may have any number of scans over the same pixels; nobody makes one with more than these.
 constexpr int kMostScans = 500;
 
-struct Errors {
+struct JpegErrors {
   jpeg_error_mgr base;
   std::jmp_buf jump;
   char message[JMSG_LENGTH_MAX] = {};
 };
-[[noreturn]] void OnError(j_common_ptr c) {
-  auto* errors = reinterpret_cast<Errors*>(c->err);
+[[noreturn]] void OnJpegError(j_common_ptr c) {
+  auto* errors = reinterpret_cast<JpegErrors*>(c->err);
   c->err->format_message(c, errors->message);
   std::longjmp(errors->jump, 1);
 }
 void OnMessage(j_common_ptr, int) {}
 void NoOutput(j_common_ptr) {}
 
-jpeg_error_mgr* Prepare(Errors* errors) {
+jpeg_error_mgr* Prepare(JpegErrors* errors) {
   jpeg_error_mgr* base = jpeg_std_error(&errors->base);
-  base->error_exit = OnError;
+  base->error_exit = OnJpegError;
   base->emit_message = OnMessage;
   base->output_message = NoOutput;
   return base;
@@ -65,7 +65,7 @@ struct JpegReader::Impl {
   static void Watch(j_common_ptr c) {
     auto* self = reinterpret_cast<j_decompress_ptr>(c);
     if (self->input_scan_number <= kMostScans) return;
-    auto* errors = reinterpret_cast<Errors*>(c->err);
+    auto* errors = reinterpret_cast<JpegErrors*>(c->err);
     std::snprintf(errors->message, sizeof(errors->message), "it has more than %d scans", kMostScans);
     std::longjmp(errors->jump, 1);
   }
@@ -162,7 +162,7 @@ struct JpegReader::Impl {
   bool cmyk = false, ended = false;
   int channels = 0;
   size_t row = 0;
-  Errors errors;
+  JpegErrors errors;
 };
 
 JpegReader::JpegReader() : impl_(std::make_unique<Impl>()) {}
@@ -254,7 +254,7 @@ struct JpegWriter {
   jpeg_compress_struct c = {};
   unsigned char* out = nullptr;
   unsigned long length = 0;
-  Errors errors;
+  JpegErrors errors;
 };
 
 }  // namespace

@@ -10,12 +10,12 @@ namespace troupe::image {
 namespace {
 
 // What the callbacks of libpng get.
-struct Errors {
+struct PngErrors {
   std::jmp_buf jump;
   char message[200] = {};
 };
-[[noreturn]] void OnError(png_structp png, png_const_charp message) {
-  auto* errors = static_cast<Errors*>(png_get_error_ptr(png));
+[[noreturn]] void OnPngError(png_structp png, png_const_charp message) {
+  auto* errors = static_cast<PngErrors*>(png_get_error_ptr(png));
   std::strncpy(errors->message, message, sizeof(errors->message) - 1);
   std::longjmp(errors->jump, 1);
 }
@@ -35,7 +35,7 @@ struct PngReader::Impl {
 
   // The header, up to the pixels. False after an error, as of all calls into the library.
   bool ReadHeader() {
-    png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &errors, OnError, OnWarning);
+    png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &errors, OnPngError, OnWarning);
     if (png == nullptr) return false;
     if (setjmp(errors.jump) != 0) return false;
     info = png_create_info_struct(png);
@@ -99,7 +99,7 @@ struct PngReader::Impl {
   int depth = 0, color = 0, channels = 0, bits = 8, passes = 1;
   bool widen = false;
   size_t row_bytes = 0;
-  Errors errors;
+  PngErrors errors;
 };
 
 PngReader::PngReader() : impl_(std::make_unique<Impl>()) {}
@@ -162,7 +162,7 @@ struct PngWriter {
   static void Flush(png_structp) {}
 
   bool Write(const uint8_t* pixels, const Size& size, int bits, int compression) {
-    png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &errors, OnError, OnWarning);
+    png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &errors, OnPngError, OnWarning);
     if (png == nullptr) return false;
     if (setjmp(errors.jump) != 0) return false;
     info = png_create_info_struct(png);
@@ -186,7 +186,7 @@ struct PngWriter {
   png_structp png = nullptr;
   png_infop info = nullptr;
   std::string out;
-  Errors errors;
+  PngErrors errors;
 };
 
 }  // namespace

@@ -77,7 +77,7 @@ class Area {
   const int64_t in_row_, channels_;
 };
 
-const OpRegistrar resize =
+const OpRegistrar area =
     ResizeOp("ResizeArea", "float", false)
         .NotDifferentiable(kNoResizeGradient)
         .Doc(

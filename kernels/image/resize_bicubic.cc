@@ -119,21 +119,21 @@ class Bicubic {
   const int64_t in_row_, channels_;
 };
 
-const OpRegistrar resize = ResizeOp("ResizeBicubic", "float")
-                               .Gradient([](GradientContext& g) {
-                                 if (g.input_type(0) != DType::kFloat && g.input_type(0) != DType::kDouble)
-                                   return absl::OkStatus();
-                                 g.Set(0, g.Op("ResizeBicubicGrad", {g.Grad(0), g.Input(0)}, ResizeAttrMap(g)));
-                                 return g.status();
-                               })
-                               .Doc(
-                                   "Images [batch, height, width, channels] in another size (height and width), by "
-                                   "cubic interpolation in both "
-                                   "directions.\n"
-                                   "align_corners lays the corners onto each other, half_pixel_centers the edges.");
+const OpRegistrar bicubic = ResizeOp("ResizeBicubic", "float")
+                                .Gradient([](GradientContext& g) {
+                                  if (g.input_type(0) != DType::kFloat && g.input_type(0) != DType::kDouble)
+                                    return absl::OkStatus();
+                                  g.Set(0, g.Op("ResizeBicubicGrad", {g.Grad(0), g.Input(0)}, ResizeAttrMap(g)));
+                                  return g.status();
+                                })
+                                .Doc(
+                                    "Images [batch, height, width, channels] in another size (height and width), by "
+                                    "cubic interpolation in both "
+                                    "directions.\n"
+                                    "align_corners lays the corners onto each other, half_pixel_centers the edges.");
 TROUPE_CPU_KERNEL("ResizeBicubic").HostMemory("size").Class<ResizeToFloat<Bicubic>>();
 
-const OpRegistrar resize_grad =
+const OpRegistrar bicubic_grad =
     ResizeGradOp("ResizeBicubicGrad", "{float, double}")
         .Doc("The gradient of ResizeBicubic's images; of original_image only type and shape count.");
 TROUPE_CPU_KERNEL("ResizeBicubicGrad").Class<ResizeToFloatGrad<Bicubic>>();

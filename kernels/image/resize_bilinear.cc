@@ -110,20 +110,20 @@ class Bilinear {
   const ResizeLoops& loops_ = PickResize();
 };
 
-const OpRegistrar resize = ResizeOp("ResizeBilinear", "float")
-                               .Gradient([](GradientContext& g) {
-                                 if (!IsFloating(g.input_type(0))) return absl::OkStatus();
-                                 g.Set(0, g.Op("ResizeBilinearGrad", {g.Grad(0), g.Input(0)}, ResizeAttrMap(g)));
-                                 return g.status();
-                               })
-                               .Doc(
-                                   "Images [batch, height, width, channels] in another size (height and width), by "
-                                   "linear interpolation in both "
-                                   "directions.\n"
-                                   "align_corners lays the corners onto each other, half_pixel_centers the edges.");
+const OpRegistrar bilinear = ResizeOp("ResizeBilinear", "float")
+                                 .Gradient([](GradientContext& g) {
+                                   if (!IsFloating(g.input_type(0))) return absl::OkStatus();
+                                   g.Set(0, g.Op("ResizeBilinearGrad", {g.Grad(0), g.Input(0)}, ResizeAttrMap(g)));
+                                   return g.status();
+                                 })
+                                 .Doc(
+                                     "Images [batch, height, width, channels] in another size (height and width), by "
+                                     "linear interpolation in both "
+                                     "directions.\n"
+                                     "align_corners lays the corners onto each other, half_pixel_centers the edges.");
 TROUPE_CPU_KERNEL("ResizeBilinear").HostMemory("size").Class<ResizeToFloat<Bilinear>>();
 
-const OpRegistrar resize_grad =
+const OpRegistrar bilinear_grad =
     ResizeGradOp("ResizeBilinearGrad", "{float, bfloat16, half, double}")
         .Doc("The gradient of ResizeBilinear's images; of original_image only type and shape count.");
 TROUPE_CPU_KERNEL("ResizeBilinearGrad").Class<ResizeToFloatGrad<Bilinear>>();

@@ -87,7 +87,7 @@ absl::Status ResizeNearestNeighborGradient(GradientContext& g) {
   return g.status();
 }
 
-const OpRegistrar resize =
+const OpRegistrar nearest =
     ResizeOp("ResizeNearestNeighbor", "T")
         .Gradient(ResizeNearestNeighborGradient)
         .Doc(

@@ -13,7 +13,7 @@
 namespace troupe::image {
 namespace {
 
-constexpr char kWhyNoGradient[] = "it is drawn at random";
+constexpr char kBoxesAreDrawn[] = "it is drawn at random";
 
 OpBuilder SampleOp(std::string_view name, bool covered_is_input) {
   OpBuilder op(name);
@@ -36,7 +36,7 @@ OpBuilder SampleOp(std::string_view name, bool covered_is_input) {
         c.set_output(2, PartialTensorShape{1, 1, 4});
         return absl::OkStatus();
       })
-      .NotDifferentiable(kWhyNoGradient)
+      .NotDifferentiable(kBoxesAreDrawn)
       .Doc(covered_is_input
                ? "As SampleDistortedBoundingBox, with min_object_covered as an input."
                : "Begin and size of a random part of an image of image_size [height, width, channels], as Slice takes "

@@ -9,7 +9,7 @@ namespace troupe::parse {
 namespace {
 
 #define FEATURE_TYPES "{float, int64, string}"
-constexpr char kWhyNoGradient[] = "its input is text";
+constexpr char kExamplesAreText[] = "its input is text";
 
 // `tail` behind `head`; unknown when one of them is.
 PartialTensorShape Behind(const PartialTensorShape& head, const PartialTensorShape& tail) {
@@ -73,7 +73,7 @@ TROUPE_OP("ParseExample")
       TROUPE_RETURN_IF_ERROR(c.WithRank(1, 1).status());
       return SetShapes(c, batch, sparse, dense, 0);
     })
-    .NotDifferentiable(kWhyNoGradient)
+    .NotDifferentiable(kExamplesAreText)
     .Doc(
         "The features of Examples. Those with sparse_keys become sparse tensors; those with dense_keys tensors of "
         "dense_shapes, whose first dimension may be unknown. A dense feature that is missing becomes its default, and "
@@ -117,7 +117,7 @@ TROUPE_OP("ParseExampleV2")
       for (int i = 2; i < 5; ++i) TROUPE_RETURN_IF_ERROR(c.WithRank(i, 1).status());
       return SetShapes(c, c.input(0), sparse, dense, static_cast<int64_t>(ragged.size()));
     })
-    .NotDifferentiable(kWhyNoGradient)
+    .NotDifferentiable(kExamplesAreText)
     .Doc(
         "As ParseExample, with the keys in vectors, with features that become ragged tensors, and also for one "
         "Example: then no output has a dimension of Examples.");
@@ -151,7 +151,7 @@ TROUPE_OP("ParseSingleExample")
       TROUPE_ASSIGN_OR_RETURN(const PartialTensorShape batch, c.WithRank(0, 0));
       return SetShapes(c, batch, sparse, dense, 0);
     })
-    .NotDifferentiable(kWhyNoGradient)
+    .NotDifferentiable(kExamplesAreText)
     .Doc("The features of one Example, as ParseExample does it for many; no output has a dimension of Examples.");
 
 // What the three kernels share: specs of sparse, dense and ragged features in this order, whose

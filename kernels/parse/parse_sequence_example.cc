@@ -10,9 +10,9 @@ namespace troupe::parse {
 namespace {
 
 #define FEATURE_TYPES "{float, int64, string}"
-constexpr char kWhyNoGradient[] = "its input is text";
+constexpr char kSequencesAreText[] = "its input is text";
 
-PartialTensorShape Behind(PartialTensorShape head, const PartialTensorShape& tail) {
+PartialTensorShape InFront(PartialTensorShape head, const PartialTensorShape& tail) {
   if (!head.known_rank() || !tail.known_rank()) return PartialTensorShape();
   for (int d = 0; d < tail.rank(); ++d) head.AddDim(tail.dim(d));
   return head;
@@ -104,10 +104,10 @@ absl::Status SequenceShape(InferenceContext& c) {
     for (size_t i = 0; i < n; ++i) c.set_output(at++, PartialTensorShape{-1});
   };
   sparse(a.context_sparse.size(), width);
-  for (const PartialTensorShape& shape : a.context_shapes) c.set_output(at++, Behind(batch, shape));
+  for (const PartialTensorShape& shape : a.context_shapes) c.set_output(at++, InFront(batch, shape));
   vectors(2 * a.context_ragged.size());
   sparse(a.list_sparse.size(), width < 0 ? -1 : width + 1);
-  for (const PartialTensorShape& shape : a.list_shapes) c.set_output(at++, Behind(Behind(batch, {-1}), shape));
+  for (const PartialTensorShape& shape : a.list_shapes) c.set_output(at++, InFront(InFront(batch, {-1}), shape));
   if (kLengths) {
     for (size_t i = 0; i < a.list_shapes.size(); ++i) c.set_output(at++, batch);
   }
@@ -144,7 +144,7 @@ TROUPE_OP("ParseSequenceExample")
     .Attr("feature_list_sparse_types: list(" FEATURE_TYPES ") >= 0 = []")
     .Attr("feature_list_dense_shapes: list(shape) >= 0 = []")
     .Shape(SequenceShape<false, true>)
-    .NotDifferentiable(kWhyNoGradient)
+    .NotDifferentiable(kSequencesAreText)
     .Doc(
         "The features of SequenceExamples: of the context as ParseExample gives them; sparse feature lists with "
         "indices (Example, step, place); dense ones with a dimension of steps, zeros behind the last one, and the "
@@ -189,7 +189,7 @@ TROUPE_OP("ParseSequenceExampleV2")
     .Attr("feature_list_ragged_split_types: list({int32, int64}) >= 0 = []")
     .Attr("feature_list_dense_shapes: list(shape) >= 0 = []")
     .Shape(SequenceShape<true, true>)
-    .NotDifferentiable(kWhyNoGradient)
+    .NotDifferentiable(kSequencesAreText)
     .Doc(
         "As ParseSequenceExample, with the keys in vectors, with features that become ragged tensors, and also for one "
         "SequenceExample: then no output has a dimension of Examples.");
@@ -222,7 +222,7 @@ TROUPE_OP("ParseSingleSequenceExample")
     .Attr("feature_list_sparse_types: list(" FEATURE_TYPES ") >= 0 = []")
     .Attr("feature_list_dense_shapes: list(shape) >= 0 = []")
     .Shape(SequenceShape<false, false>)
-    .NotDifferentiable(kWhyNoGradient)
+    .NotDifferentiable(kSequencesAreText)
     .Doc("The features of one SequenceExample: as ParseSequenceExample, without a dimension of Examples.");
 
 #undef FEATURE_TYPES
@@ -317,7 +317,7 @@ SequenceParser MakeParser(KernelInit& init) {
   return parser;
 }
 
-absl::Status CheckNames(const Tensor& serialized, const Tensor& names) {
+absl::Status CheckDebugNames(const Tensor& serialized, const Tensor& names) {
   if (names.num_elements() == 0 || names.SameShape(serialized)) return absl::OkStatus();
   return InvalidArgument("debug_name must be empty or have a name for each Example, but has shape ",
                          names.shape().DebugString(), " for ", serialized.shape().DebugString());
@@ -344,7 +344,7 @@ class ParseSequenceExampleKernel {
     if (ctx.input(0).rank() != 1) {
       return InvalidArgument("serialized must be a vector, but has shape ", ctx.input(0).shape().DebugString());
     }
-    TROUPE_RETURN_IF_ERROR(CheckNames(ctx.input(0), ctx.input(1)));
+    TROUPE_RETURN_IF_ERROR(CheckDebugNames(ctx.input(0), ctx.input(1)));
     return parser_.Parse(ctx, {ctx.input(0).flat<std::string>(), ctx.input(1).flat<std::string>()}, specs_, 2, true);
   }
 
@@ -362,7 +362,7 @@ class ParseSequenceExampleV2Kernel {
       return InvalidArgument("serialized must be a scalar or a vector, but has shape ",
                              ctx.input(0).shape().DebugString());
     }
-    TROUPE_RETURN_IF_ERROR(CheckNames(ctx.input(0), ctx.input(1)));
+    TROUPE_RETURN_IF_ERROR(CheckDebugNames(ctx.input(0), ctx.input(1)));
     SequenceParser::Specs specs = parser_.specs();
     for (int group = 0; group < 6; ++group) {
       const Tensor& keys = ctx.input(2 + group);
@@ -398,7 +398,7 @@ class ParseSingleSequenceExampleKernel {
     }
     if (ctx.input(1).rank() > 1) return InvalidArgument("feature_list_dense_missing_assumed_empty must be a vector");
     const Tensor& name = ctx.input(ctx.num_inputs() - 1);
-    TROUPE_RETURN_IF_ERROR(CheckNames(ctx.input(0), name));
+    TROUPE_RETURN_IF_ERROR(CheckDebugNames(ctx.input(0), name));
     SequenceParser::Specs specs = parser_.specs();
     int at = 2;
     for (const int group : {0, 1, 3, 4}) {

@@ -11,7 +11,7 @@
 namespace troupe::parse {
 namespace {
 
-constexpr char kWhyNoGradient[] = "its input is text";
+constexpr char kTextsAreMatched[] = "its input is text";
 
 absl::Status ScalarsAfterTheTexts(InferenceContext& c) {
   for (int i = 1; i < c.num_inputs(); ++i) TROUPE_RETURN_IF_ERROR(c.WithRank(i, 0).status());
@@ -23,7 +23,7 @@ TROUPE_OP("RegexFullMatch")
     .Input("pattern: string")
     .Output("output: bool")
     .Shape(ScalarsAfterTheTexts)
-    .NotDifferentiable(kWhyNoGradient)
+    .NotDifferentiable(kTextsAreMatched)
     .Doc("Whether all of each text fits `pattern`, a regular expression of RE2.");
 
 TROUPE_OP("StaticRegexFullMatch")
@@ -31,7 +31,7 @@ TROUPE_OP("StaticRegexFullMatch")
     .Output("output: bool")
     .Attr("pattern: string")
     .Shape(shape_fn::Unchanged)
-    .NotDifferentiable(kWhyNoGradient)
+    .NotDifferentiable(kTextsAreMatched)
     .Doc("Whether all of each text fits `pattern`, a regular expression of RE2.");
 
 TROUPE_OP("RegexReplace")
@@ -41,7 +41,7 @@ TROUPE_OP("RegexReplace")
     .Output("output: string")
     .Attr("replace_global: bool = true")
     .Shape(ScalarsAfterTheTexts)
-    .NotDifferentiable(kWhyNoGradient)
+    .NotDifferentiable(kTextsAreMatched)
     .Doc(
         "The texts with `rewrite` where `pattern`, a regular expression of RE2, fits: everywhere, or the first time. "
         "In `rewrite`, \\\\1 to \\\\9 stand for what the groups fit, and \\\\0 for all of it.");
@@ -53,7 +53,7 @@ TROUPE_OP("StaticRegexReplace")
     .Attr("rewrite: string")
     .Attr("replace_global: bool = true")
     .Shape(shape_fn::Unchanged)
-    .NotDifferentiable(kWhyNoGradient)
+    .NotDifferentiable(kTextsAreMatched)
     .Doc(
         "The texts with `rewrite` where `pattern`, a regular expression of RE2, fits: everywhere, or the first time. "
         "In `rewrite`, \\\\1 to \\\\9 stand for what the groups fit, and \\\\0 for all of it.");

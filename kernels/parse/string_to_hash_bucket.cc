@@ -6,14 +6,14 @@
 namespace troupe::parse {
 namespace {
 
-constexpr char kWhyNoGradient[] = "its input is text";
+constexpr char kTextsAreHashed[] = "its input is text";
 
 TROUPE_OP("StringToHashBucket")
     .Input("string_tensor: string")
     .Output("output: int64")
     .Attr("num_buckets: int >= 1")
     .Shape(shape_fn::Unchanged)
-    .NotDifferentiable(kWhyNoGradient)
+    .NotDifferentiable(kTextsAreHashed)
     .Doc("A number of [0, num_buckets) for each text, by MurmurHash. StringToHashBucketFast is better.");
 
 TROUPE_OP("StringToHashBucketFast")
@@ -21,7 +21,7 @@ TROUPE_OP("StringToHashBucketFast")
     .Output("output: int64")
     .Attr("num_buckets: int >= 1")
     .Shape(shape_fn::Unchanged)
-    .NotDifferentiable(kWhyNoGradient)
+    .NotDifferentiable(kTextsAreHashed)
     .Doc("A number of [0, num_buckets) for each text, by FarmHash's fingerprint.");
 
 TROUPE_OP("StringToHashBucketStrong")
@@ -30,7 +30,7 @@ TROUPE_OP("StringToHashBucketStrong")
     .Attr("num_buckets: int >= 1")
     .Attr("key: list(int)")
     .Shape(shape_fn::Unchanged)
-    .NotDifferentiable(kWhyNoGradient)
+    .NotDifferentiable(kTextsAreHashed)
     .Doc(
         "A number of [0, num_buckets) for each text, by SipHash with the two numbers of `key`, which nobody foresees.");
 

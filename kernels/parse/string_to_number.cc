@@ -15,7 +15,7 @@ TROUPE_OP("StringToNumber")
     .Doc("The number that each text says.");
 
 template <class T>
-absl::Status Compute(KernelContext& ctx) {
+absl::Status ToNumbers(KernelContext& ctx) {
   TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, ctx.input(0).shape()));
   const auto texts = ctx.input(0).flat<std::string>();
   for (size_t i = 0; i < texts.size(); ++i) {
@@ -25,12 +25,12 @@ absl::Status Compute(KernelContext& ctx) {
   }
   return absl::OkStatus();
 }
-TROUPE_KERNEL("StringToNumber").Device("CPU").Type<float>("out_type").Function<Compute<float>>();
-TROUPE_KERNEL("StringToNumber").Device("CPU").Type<double>("out_type").Function<Compute<double>>();
-TROUPE_KERNEL("StringToNumber").Device("CPU").Type<int32_t>("out_type").Function<Compute<int32_t>>();
-TROUPE_KERNEL("StringToNumber").Device("CPU").Type<int64_t>("out_type").Function<Compute<int64_t>>();
-TROUPE_KERNEL("StringToNumber").Device("CPU").Type<uint32_t>("out_type").Function<Compute<uint32_t>>();
-TROUPE_KERNEL("StringToNumber").Device("CPU").Type<uint64_t>("out_type").Function<Compute<uint64_t>>();
+TROUPE_KERNEL("StringToNumber").Device("CPU").Type<float>("out_type").Function<ToNumbers<float>>();
+TROUPE_KERNEL("StringToNumber").Device("CPU").Type<double>("out_type").Function<ToNumbers<double>>();
+TROUPE_KERNEL("StringToNumber").Device("CPU").Type<int32_t>("out_type").Function<ToNumbers<int32_t>>();
+TROUPE_KERNEL("StringToNumber").Device("CPU").Type<int64_t>("out_type").Function<ToNumbers<int64_t>>();
+TROUPE_KERNEL("StringToNumber").Device("CPU").Type<uint32_t>("out_type").Function<ToNumbers<uint32_t>>();
+TROUPE_KERNEL("StringToNumber").Device("CPU").Type<uint64_t>("out_type").Function<ToNumbers<uint64_t>>();
 
 }  // namespace
 }  // namespace troupe::parse

@@ -42,7 +42,7 @@ const std::vector<double>& Limits() {
 }
 
 template <class T>
-absl::Status Compute(KernelContext& ctx) {
+absl::Status ComputeHistogram(KernelContext& ctx) {
   TROUPE_ASSIGN_OR_RETURN(const std::string tag, ScalarString(ctx, 0, "tag"));
   const std::vector<double>& limits = Limits();
   std::vector<double> counts(limits.size(), 0.0);
@@ -83,18 +83,18 @@ absl::Status Compute(KernelContext& ctx) {
   return SetSummary(ctx, summary);
 }
 
-TROUPE_KERNEL("HistogramSummary").Device("CPU").Type<float>("T").Function<Compute<float>>();
-TROUPE_KERNEL("HistogramSummary").Device("CPU").Type<double>("T").Function<Compute<double>>();
-TROUPE_KERNEL("HistogramSummary").Device("CPU").Type<Half>("T").Function<Compute<Half>>();
-TROUPE_KERNEL("HistogramSummary").Device("CPU").Type<BFloat16>("T").Function<Compute<BFloat16>>();
-TROUPE_KERNEL("HistogramSummary").Device("CPU").Type<int8_t>("T").Function<Compute<int8_t>>();
-TROUPE_KERNEL("HistogramSummary").Device("CPU").Type<int16_t>("T").Function<Compute<int16_t>>();
-TROUPE_KERNEL("HistogramSummary").Device("CPU").Type<int32_t>("T").Function<Compute<int32_t>>();
-TROUPE_KERNEL("HistogramSummary").Device("CPU").Type<int64_t>("T").Function<Compute<int64_t>>();
-TROUPE_KERNEL("HistogramSummary").Device("CPU").Type<uint8_t>("T").Function<Compute<uint8_t>>();
-TROUPE_KERNEL("HistogramSummary").Device("CPU").Type<uint16_t>("T").Function<Compute<uint16_t>>();
-TROUPE_KERNEL("HistogramSummary").Device("CPU").Type<uint32_t>("T").Function<Compute<uint32_t>>();
-TROUPE_KERNEL("HistogramSummary").Device("CPU").Type<uint64_t>("T").Function<Compute<uint64_t>>();
+TROUPE_KERNEL("HistogramSummary").Device("CPU").Type<float>("T").Function<ComputeHistogram<float>>();
+TROUPE_KERNEL("HistogramSummary").Device("CPU").Type<double>("T").Function<ComputeHistogram<double>>();
+TROUPE_KERNEL("HistogramSummary").Device("CPU").Type<Half>("T").Function<ComputeHistogram<Half>>();
+TROUPE_KERNEL("HistogramSummary").Device("CPU").Type<BFloat16>("T").Function<ComputeHistogram<BFloat16>>();
+TROUPE_KERNEL("HistogramSummary").Device("CPU").Type<int8_t>("T").Function<ComputeHistogram<int8_t>>();
+TROUPE_KERNEL("HistogramSummary").Device("CPU").Type<int16_t>("T").Function<ComputeHistogram<int16_t>>();
+TROUPE_KERNEL("HistogramSummary").Device("CPU").Type<int32_t>("T").Function<ComputeHistogram<int32_t>>();
+TROUPE_KERNEL("HistogramSummary").Device("CPU").Type<int64_t>("T").Function<ComputeHistogram<int64_t>>();
+TROUPE_KERNEL("HistogramSummary").Device("CPU").Type<uint8_t>("T").Function<ComputeHistogram<uint8_t>>();
+TROUPE_KERNEL("HistogramSummary").Device("CPU").Type<uint16_t>("T").Function<ComputeHistogram<uint16_t>>();
+TROUPE_KERNEL("HistogramSummary").Device("CPU").Type<uint32_t>("T").Function<ComputeHistogram<uint32_t>>();
+TROUPE_KERNEL("HistogramSummary").Device("CPU").Type<uint64_t>("T").Function<ComputeHistogram<uint64_t>>();
 
 }  // namespace
 }  // namespace troupe::summary

@@ -16,7 +16,7 @@ TROUPE_OP("MergeSummary")
     .NotDifferentiable(kWhyNoGradient)
     .Doc("A Summary message with the values of all inputs, in their order. Two of one tag are refused.");
 
-absl::Status Compute(KernelContext& ctx) {
+absl::Status MergeSummaries(KernelContext& ctx) {
   proto::Summary merged;
   std::set<std::string> tags;
   for (int i = 0; i < ctx.num_inputs(); ++i) {
@@ -34,7 +34,7 @@ absl::Status Compute(KernelContext& ctx) {
   }
   return SetSummary(ctx, merged);
 }
-TROUPE_KERNEL("MergeSummary").Device("CPU").Function<Compute>();
+TROUPE_KERNEL("MergeSummary").Device("CPU").Function<MergeSummaries>();
 
 }  // namespace
 }  // namespace troupe::summary

@@ -17,7 +17,7 @@ TROUPE_OP("ScalarSummary")
     .Doc("A Summary message with one value for each element of `values`, which float32 holds, under its tag.");
 
 template <class T>
-absl::Status Compute(KernelContext& ctx) {
+absl::Status ComputeScalars(KernelContext& ctx) {
   const Tensor &tags = ctx.input(0), &values = ctx.input(1);
   const int64_t n = values.num_elements();
   // One tag and one number go together whatever their shapes.
@@ -35,18 +35,18 @@ absl::Status Compute(KernelContext& ctx) {
   return SetSummary(ctx, summary);
 }
 
-TROUPE_KERNEL("ScalarSummary").Device("CPU").Type<float>("T").Function<Compute<float>>();
-TROUPE_KERNEL("ScalarSummary").Device("CPU").Type<double>("T").Function<Compute<double>>();
-TROUPE_KERNEL("ScalarSummary").Device("CPU").Type<Half>("T").Function<Compute<Half>>();
-TROUPE_KERNEL("ScalarSummary").Device("CPU").Type<BFloat16>("T").Function<Compute<BFloat16>>();
-TROUPE_KERNEL("ScalarSummary").Device("CPU").Type<int8_t>("T").Function<Compute<int8_t>>();
-TROUPE_KERNEL("ScalarSummary").Device("CPU").Type<int16_t>("T").Function<Compute<int16_t>>();
-TROUPE_KERNEL("ScalarSummary").Device("CPU").Type<int32_t>("T").Function<Compute<int32_t>>();
-TROUPE_KERNEL("ScalarSummary").Device("CPU").Type<int64_t>("T").Function<Compute<int64_t>>();
-TROUPE_KERNEL("ScalarSummary").Device("CPU").Type<uint8_t>("T").Function<Compute<uint8_t>>();
-TROUPE_KERNEL("ScalarSummary").Device("CPU").Type<uint16_t>("T").Function<Compute<uint16_t>>();
-TROUPE_KERNEL("ScalarSummary").Device("CPU").Type<uint32_t>("T").Function<Compute<uint32_t>>();
-TROUPE_KERNEL("ScalarSummary").Device("CPU").Type<uint64_t>("T").Function<Compute<uint64_t>>();
+TROUPE_KERNEL("ScalarSummary").Device("CPU").Type<float>("T").Function<ComputeScalars<float>>();
+TROUPE_KERNEL("ScalarSummary").Device("CPU").Type<double>("T").Function<ComputeScalars<double>>();
+TROUPE_KERNEL("ScalarSummary").Device("CPU").Type<Half>("T").Function<ComputeScalars<Half>>();
+TROUPE_KERNEL("ScalarSummary").Device("CPU").Type<BFloat16>("T").Function<ComputeScalars<BFloat16>>();
+TROUPE_KERNEL("ScalarSummary").Device("CPU").Type<int8_t>("T").Function<ComputeScalars<int8_t>>();
+TROUPE_KERNEL("ScalarSummary").Device("CPU").Type<int16_t>("T").Function<ComputeScalars<int16_t>>();
+TROUPE_KERNEL("ScalarSummary").Device("CPU").Type<int32_t>("T").Function<ComputeScalars<int32_t>>();
+TROUPE_KERNEL("ScalarSummary").Device("CPU").Type<int64_t>("T").Function<ComputeScalars<int64_t>>();
+TROUPE_KERNEL("ScalarSummary").Device("CPU").Type<uint8_t>("T").Function<ComputeScalars<uint8_t>>();
+TROUPE_KERNEL("ScalarSummary").Device("CPU").Type<uint16_t>("T").Function<ComputeScalars<uint16_t>>();
+TROUPE_KERNEL("ScalarSummary").Device("CPU").Type<uint32_t>("T").Function<ComputeScalars<uint32_t>>();
+TROUPE_KERNEL("ScalarSummary").Device("CPU").Type<uint64_t>("T").Function<ComputeScalars<uint64_t>>();
 
 }  // namespace
 }  // namespace troupe::summary

@@ -45,14 +45,14 @@ absl::Status SetTensor(const Tensor& t, proto::Summary::Value* value) {
   return absl::OkStatus();
 }
 
-absl::Status Compute(KernelContext& ctx) {
+absl::Status ComputeTensor(KernelContext& ctx) {
   proto::Summary summary;
   proto::Summary::Value* const value = summary.add_value();
   value->set_node_name(std::string(ctx.node().name));
   TROUPE_RETURN_IF_ERROR(SetTensor(ctx.input(0), value));
   return SetSummary(ctx, summary);
 }
-TROUPE_KERNEL("TensorSummary").Device("CPU").Function<Compute>();
+TROUPE_KERNEL("TensorSummary").Device("CPU").Function<ComputeTensor>();
 
 absl::Status ComputeV2(KernelContext& ctx) {
   TROUPE_ASSIGN_OR_RETURN(std::string tag, ScalarString(ctx, 0, "tag"));

@@ -19,7 +19,7 @@
 #include "troupe/node_builder.h"
 
 namespace troupe {
-namespace {
+namespace cancellation_test {
 
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
@@ -413,5 +413,5 @@ BOOST_FIXTURE_TEST_CASE(constant_folding_ends_when_nobody_waits_for_it, Fixture)
   BOOST_TEST(out[0].scalar<float>() == 2.0f);
 }
 
-}  // namespace
+}  // namespace cancellation_test
 }  // namespace troupe

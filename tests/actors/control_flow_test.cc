@@ -6,7 +6,7 @@
 #include "troupe/node_builder.h"
 
 namespace troupe {
-namespace {
+namespace control_flow_test {
 
 namespace data = boost::unit_test::data;
 
@@ -172,5 +172,5 @@ BOOST_DATA_TEST_CASE(a_tree_of_4096_adds, data::make({false, true}), messages) {
   BOOST_TEST(RunOne(*session, {{x.name(), Tensor::Scalar(1.0f)}}, level[0]).scalar<float>() == 4096.0f);
 }
 
-}  // namespace
+}  // namespace control_flow_test
 }  // namespace troupe

@@ -18,7 +18,7 @@
 #include "troupe/node_builder.h"
 
 namespace troupe {
-namespace {
+namespace cut_off_test {
 
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
@@ -367,5 +367,5 @@ BOOST_FIXTURE_TEST_CASE(a_blocking_run_in_a_kernel_is_refused_wherever_that_runs
   }
 }
 
-}  // namespace
+}  // namespace cut_off_test
 }  // namespace troupe

@@ -16,7 +16,7 @@
 #include "troupe/proto/config.pb.h"
 
 namespace troupe {
-namespace {
+namespace deadlines_test {
 
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
@@ -367,5 +367,5 @@ BOOST_FIXTURE_TEST_CASE(a_callback_that_throws_hurts_nobody, Fixture) {
   }
 }
 
-}  // namespace
+}  // namespace deadlines_test
 }  // namespace troupe

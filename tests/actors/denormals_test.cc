@@ -12,7 +12,7 @@
 #include "troupe/actors.h"
 
 namespace troupe {
-namespace {
+namespace denormals_test {
 
 BOOST_AUTO_TEST_CASE(denormals_are_zero_in_every_kind_of_step) {
   Scope root = Scope::NewRootScope();
@@ -111,5 +111,5 @@ BOOST_AUTO_TEST_CASE(a_caller_that_traps_divisions_by_zero_is_not_trapped_by_a_k
 }
 #endif
 
-}  // namespace
+}  // namespace denormals_test
 }  // namespace troupe

@@ -13,7 +13,7 @@
 #include "troupe/kernel.h"
 
 namespace troupe {
-namespace {
+namespace early_answers_test {
 
 BOOST_AUTO_TEST_SUITE(early_answers)
 
@@ -246,5 +246,5 @@ BOOST_AUTO_TEST_CASE(a_watch_that_has_gone_leaves_no_alarm) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace early_answers_test
 }  // namespace troupe

@@ -15,7 +15,7 @@
 #include "troupe/node_builder.h"
 
 namespace troupe {
-namespace {
+namespace ends_test {
 
 using namespace std::chrono_literals;
 
@@ -272,5 +272,5 @@ BOOST_FIXTURE_TEST_CASE(what_need_not_wait_may_be_called_in_a_callback, Ends) {
     BOOST_TEST(all[i].code() == absl::StatusCode::kFailedPrecondition, i << ": " << all[i]);
 }
 
-}  // namespace
+}  // namespace ends_test
 }  // namespace troupe

@@ -16,7 +16,7 @@
 #include "troupe/node_builder.h"
 
 namespace troupe {
-namespace {
+namespace executor_test {
 
 using namespace std::chrono_literals;
 
@@ -391,5 +391,5 @@ BOOST_AUTO_TEST_CASE(the_restart_delay_grows_is_bounded_and_ends) {
   BOOST_TEST(d.OnFailure(start + 5s).count() == 10);
 }
 
-}  // namespace
+}  // namespace executor_test
 }  // namespace troupe

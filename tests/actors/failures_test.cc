@@ -14,7 +14,7 @@
 #include "troupe/proto/config.pb.h"
 
 namespace troupe {
-namespace {
+namespace failures_test {
 
 using namespace std::chrono_literals;
 
@@ -327,5 +327,5 @@ BOOST_FIXTURE_TEST_CASE(stats_name_every_node, Fixture) {
   BOOST_TEST(metadata.partition_graphs_size() == 1);
 }
 
-}  // namespace
+}  // namespace failures_test
 }  // namespace troupe

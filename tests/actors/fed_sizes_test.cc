@@ -17,7 +17,7 @@
 #include "troupe/node_builder.h"
 
 namespace troupe {
-namespace {
+namespace fed_sizes_test {
 
 using namespace std::chrono_literals;
 
@@ -197,5 +197,5 @@ BOOST_FIXTURE_TEST_CASE(a_step_that_turned_out_long_is_elsewhere_the_next_time, 
   BOOST_TEST(here <= 1);
 }
 
-}  // namespace
+}  // namespace fed_sizes_test
 }  // namespace troupe

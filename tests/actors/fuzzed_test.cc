@@ -8,7 +8,7 @@
 #include "troupe/proto/graph.pb.h"
 
 namespace troupe {
-namespace {
+namespace fuzzed_test {
 
 std::string Attr(const std::string& name, const std::string& value) {
   return "attr { key: '" + name + "' value { " + value + " } } ";
@@ -126,5 +126,5 @@ BOOST_AUTO_TEST_CASE(list_diff_keeps_numbers_that_are_none) {
   BOOST_TEST((*out)[1].flat<int32_t>()[2] == 3);
 }
 
-}  // namespace
+}  // namespace fuzzed_test
 }  // namespace troupe

@@ -13,7 +13,7 @@
 #include "troupe/node_builder.h"
 
 namespace troupe {
-namespace {
+namespace kernel_waits_test {
 
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
@@ -277,5 +277,5 @@ BOOST_AUTO_TEST_CASE(a_callback_is_called_after_the_answers_that_are_due) {
   BOOST_TEST(told_times == 3);
 }
 
-}  // namespace
+}  // namespace kernel_waits_test
 }  // namespace troupe

@@ -16,7 +16,7 @@
 #include "troupe/proto/config.pb.h"
 
 namespace troupe {
-namespace {
+namespace lending_test {
 
 using namespace std::chrono_literals;
 
@@ -406,5 +406,5 @@ BOOST_FIXTURE_TEST_CASE(a_run_message_is_answered_for_lent_steps, Fixture) {
   options.runtime = nullptr;
 }
 
-}  // namespace
+}  // namespace lending_test
 }  // namespace troupe

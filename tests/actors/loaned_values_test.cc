@@ -7,7 +7,7 @@
 #include "troupe/troupe.h"
 
 namespace troupe {
-namespace {
+namespace loaned_values_test {
 
 // True when every reference that the executor took has been given back.
 bool SoleOwner(const Tensor& t) { return t.BufferUnique(); }
@@ -190,5 +190,5 @@ BOOST_AUTO_TEST_CASE(a_failure_gives_back_what_was_lent) {
   });
 }
 
-}  // namespace
+}  // namespace loaned_values_test
 }  // namespace troupe

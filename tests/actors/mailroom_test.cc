@@ -7,7 +7,7 @@
 #include "tests/actors/graphs.h"
 
 namespace troupe {
-namespace {
+namespace mailroom_test {
 
 using Place = Mailroom::Place;
 using Mail = Mailroom::Mail;
@@ -237,5 +237,5 @@ BOOST_AUTO_TEST_CASE(iterations_are_told_by_their_numbers) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace mailroom_test
 }  // namespace troupe

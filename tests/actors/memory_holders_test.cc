@@ -5,7 +5,7 @@
 #include "troupe/gradients.h"
 
 namespace troupe {
-namespace {
+namespace memory_holders_test {
 
 BOOST_AUTO_TEST_SUITE(memory_holders)
 
@@ -121,5 +121,5 @@ BOOST_AUTO_TEST_CASE(what_the_program_keeps_is_told_as_the_rest) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace memory_holders_test
 }  // namespace troupe

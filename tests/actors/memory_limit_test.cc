@@ -2,7 +2,7 @@
 #include "tests/actors/graphs.h"
 
 namespace troupe {
-namespace {
+namespace memory_limit_test {
 
 SessionOptions Limited(int64_t bytes) {
   SessionOptions o;
@@ -163,5 +163,5 @@ BOOST_AUTO_TEST_CASE(variables_are_charged) {
   BOOST_TEST(Memory(o).bytes_in_use == kCharge);
 }
 
-}  // namespace
+}  // namespace memory_limit_test
 }  // namespace troupe

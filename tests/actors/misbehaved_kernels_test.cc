@@ -18,7 +18,7 @@
 #include "troupe/shape_inference.h"
 
 namespace troupe {
-namespace {
+namespace misbehaved_kernels_test {
 
 using namespace std::chrono_literals;
 
@@ -507,5 +507,5 @@ BOOST_AUTO_TEST_CASE(kernels_that_are_evaluated_alone_are_checked_too) {
   }
 }
 
-}  // namespace
+}  // namespace misbehaved_kernels_test
 }  // namespace troupe

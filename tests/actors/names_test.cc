@@ -8,7 +8,7 @@
 #include "troupe/troupe.h"
 
 namespace troupe {
-namespace {
+namespace names_test {
 
 BOOST_AUTO_TEST_SUITE(names)
 
@@ -257,5 +257,5 @@ BOOST_AUTO_TEST_CASE(reductions_without_axes_are_over_all_of_them) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace names_test
 }  // namespace troupe

@@ -10,7 +10,7 @@
 #include "troupe/node_builder.h"
 
 namespace troupe {
-namespace {
+namespace odd_graphs_test {
 
 Node* Build(NodeBuilder& b) {
   auto n = b.Build();
@@ -190,5 +190,5 @@ BOOST_AUTO_TEST_CASE(too_many_outputs_are_refused_by_name) {
   }
 }
 
-}  // namespace
+}  // namespace odd_graphs_test
 }  // namespace troupe

@@ -14,7 +14,7 @@
 #include "troupe/shape_inference.h"
 
 namespace troupe {
-namespace {
+namespace own_device_test {
 
 BOOST_AUTO_TEST_SUITE(own_device)
 
@@ -218,5 +218,5 @@ BOOST_FIXTURE_TEST_CASE(devices_that_cannot_be_are_refused, Far) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace own_device_test
 }  // namespace troupe

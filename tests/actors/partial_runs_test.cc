@@ -8,7 +8,7 @@
 #include "actors/step/partial_step.h"
 
 namespace troupe {
-namespace {
+namespace partial_runs_test {
 
 using Begun = absl::StatusOr<std::shared_ptr<PartialStep>>;
 
@@ -46,5 +46,5 @@ BOOST_AUTO_TEST_CASE(one_that_is_given_up_while_it_begins_is_not_found) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace partial_runs_test
 }  // namespace troupe

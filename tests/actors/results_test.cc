@@ -6,7 +6,7 @@
 #include "tests/actors/graphs.h"
 
 namespace troupe {
-namespace {
+namespace results_test {
 
 struct Model {
   Model() {
@@ -122,5 +122,5 @@ BOOST_AUTO_TEST_CASE(a_result_is_copied_only_when_somebody_else_holds_it) {
   BOOST_TEST(out.empty());
 }
 
-}  // namespace
+}  // namespace results_test
 }  // namespace troupe

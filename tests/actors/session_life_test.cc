@@ -19,7 +19,7 @@
 #include "troupe/shape_inference.h"
 
 namespace troupe {
-namespace {
+namespace session_life_test {
 
 using namespace std::chrono_literals;
 
@@ -493,5 +493,5 @@ BOOST_FIXTURE_TEST_CASE(a_session_that_has_ended_leaves_no_memory_behind, Life) 
 }
 #endif
 
-}  // namespace
+}  // namespace session_life_test
 }  // namespace troupe

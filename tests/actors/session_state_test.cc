@@ -8,7 +8,7 @@
 #include "troupe/actors.h"
 
 namespace troupe {
-namespace {
+namespace session_state_test {
 
 struct Model {
   explicit Model(float value, const VariableOptions& options = {}) {
@@ -202,5 +202,5 @@ BOOST_FIXTURE_TEST_CASE(reset_of_the_default_container_drops_the_sessions_own_va
   BOOST_TEST(m.Value(*s) == 1.0f);
 }
 
-}  // namespace
+}  // namespace session_state_test
 }  // namespace troupe

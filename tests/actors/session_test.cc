@@ -12,7 +12,7 @@
 #include "troupe/session.h"
 
 namespace troupe {
-namespace {
+namespace session_test {
 
 Node* Make(Graph* g, std::string_view name, std::string_view op, std::vector<NodeOut> in, AttrMap attrs = {}) {
   NodeBuilder b(g, name, op, false);
@@ -116,5 +116,5 @@ BOOST_FIXTURE_TEST_CASE(the_time_of_one_node, OneNode) {
   BOOST_TEST(us < 1000);
 }
 
-}  // namespace
+}  // namespace session_test
 }  // namespace troupe

@@ -25,7 +25,7 @@
 extern char** environ;
 
 namespace troupe {
-namespace {
+namespace snapshots_test {
 
 BOOST_AUTO_TEST_SUITE(snapshots)
 
@@ -422,5 +422,5 @@ BOOST_AUTO_TEST_CASE(a_step_at_rest_with_a_dead_executor_holds_up_no_snapshot) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace snapshots_test
 }  // namespace troupe

@@ -37,7 +37,7 @@ void operator delete(void* p, size_t) noexcept { std::free(p); }
 #endif
 
 namespace troupe {
-namespace {
+namespace step_memory_test {
 
 using namespace std::chrono_literals;
 
@@ -319,5 +319,5 @@ BOOST_AUTO_TEST_CASE(receives_and_waiting_feeds_are_linear) {
   BOOST_TEST(feeds < 40, feeds);
 }
 
-}  // namespace
+}  // namespace step_memory_test
 }  // namespace troupe

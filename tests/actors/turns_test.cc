@@ -21,7 +21,7 @@
 #include "troupe/node_builder.h"
 
 namespace troupe {
-namespace {
+namespace turns_test {
 
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
@@ -293,5 +293,5 @@ BOOST_FIXTURE_TEST_CASE(a_stop_that_comes_late_leaves_the_next_step_alone, Fixtu
   signature->Release(std::move(set));
 }
 
-}  // namespace
+}  // namespace turns_test
 }  // namespace troupe

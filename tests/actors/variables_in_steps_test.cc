@@ -16,7 +16,7 @@
 #include "troupe/node_builder.h"
 
 namespace troupe {
-namespace {
+namespace variables_in_steps_test {
 
 using namespace std::chrono_literals;
 
@@ -515,5 +515,5 @@ BOOST_AUTO_TEST_CASE(eight_threads_lose_no_update_and_tear_no_read) {
   BOOST_TEST(vb <= static_cast<float>(added_b + unknown_b));
 }
 
-}  // namespace
+}  // namespace variables_in_steps_test
 }  // namespace troupe

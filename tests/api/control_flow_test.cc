@@ -13,7 +13,7 @@
 #include "troupe/variable.h"
 
 namespace troupe {
-namespace {
+namespace control_flow_test {
 
 using test::GraphText;
 using test::NodeText;
@@ -370,5 +370,5 @@ BOOST_AUTO_TEST_CASE(errors_inside_stop_quietly) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace control_flow_test
 }  // namespace troupe

@@ -12,7 +12,7 @@
 #include "troupe/train/optimizer.h"
 
 namespace troupe {
-namespace {
+namespace empty_handles_test {
 
 BOOST_AUTO_TEST_SUITE(empty_handles)
 
@@ -236,5 +236,5 @@ BOOST_AUTO_TEST_CASE(a_gradient_of_nothing_says_so) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace empty_handles_test
 }  // namespace troupe

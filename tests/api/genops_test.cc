@@ -7,7 +7,7 @@
 #include "troupe/shape_inference.h"
 
 namespace troupe {
-namespace {
+namespace genops_test {
 
 OpDef Def(const OpBuilder& b) {
   absl::StatusOr<OpDef> def = OpBuilder(b).NotDifferentiable("sample").Finish();
@@ -130,5 +130,5 @@ BOOST_AUTO_TEST_CASE(builders_of_real_ops) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace genops_test
 }  // namespace troupe

@@ -8,7 +8,7 @@
 #include "troupe/troupe.h"
 
 namespace troupe {
-namespace {
+namespace run_test {
 
 // An op of a user that only hands its input on, and how often its kernel was called.
 std::atomic<int> handed_on{0};
@@ -321,5 +321,5 @@ BOOST_AUTO_TEST_CASE(tensor_arrays_give_back_what_was_written) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace run_test
 }  // namespace troupe

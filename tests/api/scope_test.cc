@@ -13,7 +13,7 @@
 #include "troupe/shape_inference.h"
 
 namespace troupe {
-namespace {
+namespace scope_test {
 
 using test::NodeText;
 
@@ -409,5 +409,5 @@ BOOST_AUTO_TEST_CASE(a_literal_that_its_type_cannot_hold_is_refused_with_its_lin
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace scope_test
 }  // namespace troupe

@@ -16,7 +16,7 @@
 #include "troupe/troupe.h"
 
 namespace troupe {
-namespace {
+namespace user_code_test {
 
 TROUPE_OP("UserCodeThrows")
     .Input("x: float")
@@ -244,5 +244,5 @@ BOOST_AUTO_TEST_CASE(devices_are_nested_without_end) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace user_code_test
 }  // namespace troupe

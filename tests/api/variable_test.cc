@@ -9,7 +9,7 @@
 #include "troupe/shape_inference.h"
 
 namespace troupe {
-namespace {
+namespace variable_test {
 
 using test::GraphText;
 using test::NodeText;
@@ -138,5 +138,5 @@ BOOST_AUTO_TEST_CASE(errors_are_the_scopes) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace variable_test
 }  // namespace troupe

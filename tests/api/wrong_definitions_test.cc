@@ -7,7 +7,7 @@
 #include "troupe/registration.h"
 
 namespace troupe {
-namespace {
+namespace wrong_definitions_test {
 
 BOOST_AUTO_TEST_SUITE(wrong_definitions)
 
@@ -56,5 +56,5 @@ BOOST_AUTO_TEST_CASE(a_trait_that_speaks_of_an_input_needs_one) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace wrong_definitions_test
 }  // namespace troupe

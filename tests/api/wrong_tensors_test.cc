@@ -6,7 +6,7 @@
 #include "troupe/troupe.h"
 
 namespace troupe {
-namespace {
+namespace wrong_tensors_test {
 
 BOOST_AUTO_TEST_SUITE(wrong_tensors)
 
@@ -98,5 +98,5 @@ BOOST_AUTO_TEST_CASE(a_shape_with_too_many_elements_makes_no_tensor) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace wrong_tensors_test
 }  // namespace troupe

@@ -4,7 +4,7 @@
 #include "tests/ops/run_op.h"
 
 namespace troupe::testing {
-namespace {
+namespace diagonals_test {
 
 using test::Random;
 
@@ -67,5 +67,5 @@ BOOST_AUTO_TEST_CASE(bands_that_are_refused) {
         "diagonal must have shape [2] for this input and band, received shape: [2,3]");
 }
 
-}  // namespace
+}  // namespace diagonals_test
 }  // namespace troupe::testing

@@ -6,7 +6,7 @@
 #include "troupe/evaluate.h"
 
 namespace troupe::test {
-namespace {
+namespace errors_test {
 
 // A bad tuple may also be skipped.
 BOOST_AUTO_TEST_CASE(bad_tuples_can_be_ignored) {
@@ -21,5 +21,5 @@ BOOST_AUTO_TEST_CASE(bad_tuples_can_be_ignored) {
   BOOST_CHECK_EQUAL(Difference((*got)[0], Tensor::Vector<float>({0, 1})), "");
 }
 
-}  // namespace
+}  // namespace errors_test
 }  // namespace troupe::test

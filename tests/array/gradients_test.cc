@@ -5,7 +5,7 @@
 #include "troupe/node_builder.h"
 
 namespace troupe::test {
-namespace {
+namespace gradients_test {
 
 NodeOut Constant(Graph* graph, const Tensor& value) {
   auto node = NodeBuilder(graph, "const", "Const").Attr("dtype", value.dtype()).Attr("value", value).Build();
@@ -29,5 +29,5 @@ BOOST_AUTO_TEST_CASE(gradients_stop_where_they_must) {
   BOOST_CHECK(std::string(s.message()).find("not yet") != std::string::npos);
 }
 
-}  // namespace
+}  // namespace gradients_test
 }  // namespace troupe::test

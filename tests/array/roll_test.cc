@@ -8,7 +8,7 @@
 #include "troupe/troupe.h"
 
 namespace troupe {
-namespace {
+namespace roll_test {
 
 // One axis after the other, an element at a time.
 Tensor Rolled(Tensor t, const std::vector<int64_t>& shifts, const std::vector<int64_t>& axes) {
@@ -88,5 +88,5 @@ BOOST_AUTO_TEST_CASE(roll_has_a_gradient) {
   testing::CheckGradients(root, y, {x}, {{"x", Tensor::Of<double>({1, -2, 3, 4, 5, -6}, {2, 3})}});
 }
 
-}  // namespace
+}  // namespace roll_test
 }  // namespace troupe

@@ -8,7 +8,7 @@
 #include "troupe/shape_inference.h"
 
 namespace troupe::test {
-namespace {
+namespace shapes_test {
 
 Node* Build(Graph* graph, const Case& c) {
   NodeBuilder builder(graph, "op", c.op);
@@ -170,5 +170,5 @@ BOOST_AUTO_TEST_CASE(impossible_shapes) {
   }
 }
 
-}  // namespace
+}  // namespace shapes_test
 }  // namespace troupe::test

@@ -8,7 +8,7 @@
 #include "troupe/compute_threads.h"
 
 namespace troupe::test {
-namespace {
+namespace strided_copy_test {
 using array::CopyAxes;
 using array::DenseStrides;
 using array::StridedCopy;
@@ -110,5 +110,5 @@ BOOST_AUTO_TEST_CASE(neighbours_merge) {
   BOOST_CHECK_EQUAL(array::SimplifyAxes({}).size(), 1u);
 }
 
-}  // namespace
+}  // namespace strided_copy_test
 }  // namespace troupe::test

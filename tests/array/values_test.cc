@@ -7,7 +7,7 @@
 #include "troupe/evaluate.h"
 
 namespace troupe::test {
-namespace {
+namespace values_test {
 
 void RunAll(int threads, int* count) {
   for (const Case& c : ReadCases("values/array.txt")) {
@@ -73,5 +73,5 @@ BOOST_AUTO_TEST_CASE(values_at_the_edges) {
   }
 }
 
-}  // namespace
+}  // namespace values_test
 }  // namespace troupe::test

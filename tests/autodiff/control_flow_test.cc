@@ -3,7 +3,7 @@
 #include "tests/autodiff/test_ops.h"
 
 namespace troupe::testing {
-namespace {
+namespace control_flow_test {
 
 struct Net {
   Scope s = Scope::NewRootScope();
@@ -270,5 +270,5 @@ BOOST_AUTO_TEST_CASE(a_loop_of_another_form_is_refused) {
   BOOST_TEST(d.added == "");
 }
 
-}  // namespace
+}  // namespace control_flow_test
 }  // namespace troupe::testing

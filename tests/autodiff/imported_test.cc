@@ -6,7 +6,7 @@
 #include "troupe/proto/graph.pb.h"
 
 namespace troupe::testing {
-namespace {
+namespace imported_test {
 
 const std::string kData = TROUPE_SOURCE_DIR "/tests/cases/imported/";
 
@@ -112,5 +112,5 @@ BOOST_AUTO_TEST_CASE(gradients_of_tensorflows_gradients) {
   }
 }
 
-}  // namespace
+}  // namespace imported_test
 }  // namespace troupe::testing

@@ -2,7 +2,7 @@
 #include "tests/autodiff/numeric.h"
 
 namespace troupe::testing {
-namespace {
+namespace numeric_test {
 
 Tensor Numbers(std::initializer_list<double> v, const TensorShape& shape) { return Tensor::Of<double>(v, shape); }
 
@@ -148,5 +148,5 @@ BOOST_AUTO_TEST_CASE(a_failure_is_the_scopes_error) {
   BOOST_TEST(s.status().ToString().find("numeric_test.cc:") != std::string::npos);
 }
 
-}  // namespace
+}  // namespace numeric_test
 }  // namespace troupe::testing

@@ -7,7 +7,7 @@
 #include "troupe/functional.h"
 
 namespace troupe::testing {
-namespace {
+namespace second_order_test {
 
 struct Net {
   Scope s = Scope::NewRootScope();
@@ -382,5 +382,5 @@ BOOST_AUTO_TEST_CASE(through_stacks_of_another_form_is_refused) {
       "y", "in more than one place");
 }
 
-}  // namespace
+}  // namespace second_order_test
 }  // namespace troupe::testing

@@ -4,7 +4,7 @@
 #include "troupe/indexed_slices.h"
 
 namespace troupe::testing {
-namespace {
+namespace slices_test {
 
 struct Lookup {
   Scope s = Scope::NewRootScope();
@@ -263,5 +263,5 @@ BOOST_AUTO_TEST_CASE(variables_of_both_kinds) {
   }
 }
 
-}  // namespace
+}  // namespace slices_test
 }  // namespace troupe::testing

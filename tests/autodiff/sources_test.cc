@@ -12,7 +12,7 @@
 #include "troupe/train/gradient_descent.h"
 
 namespace troupe::testing {
-namespace {
+namespace sources_test {
 
 // As Identity, of a user's own.
 TROUPE_OP("SourcesTestHandsOn")
@@ -291,5 +291,5 @@ BOOST_AUTO_TEST_CASE(steps_pass_no_gradient_on) {
   }
 }
 
-}  // namespace
+}  // namespace sources_test
 }  // namespace troupe::testing

@@ -4,7 +4,7 @@
 #include "troupe/shape_inference.h"
 
 namespace troupe::testing {
-namespace {
+namespace structure_test {
 
 absl::Status BothGradient(GradientContext& g) {
   g.Set(0, g.Op("TestBothGrad", {g.Grad(0), g.Input(1)}));
@@ -273,5 +273,5 @@ BOOST_AUTO_TEST_CASE(what_has_no_gradient_is_refused_and_leaves_the_graph_as_it_
   }
 }
 
-}  // namespace
+}  // namespace structure_test
 }  // namespace troupe::testing

@@ -7,7 +7,7 @@
 #include "troupe/serving.h"
 
 namespace troupe {
-namespace {
+namespace batcher_test {
 
 using namespace std::chrono_literals;
 
@@ -491,5 +491,5 @@ BOOST_AUTO_TEST_CASE(askers_of_another_node) {
   caf::anon_send_exit(batcher, caf::exit_reason::user_shutdown);
 }
 
-}  // namespace
+}  // namespace batcher_test
 }  // namespace troupe

@@ -10,7 +10,7 @@
 #include "troupe/gradients.h"
 
 namespace troupe {
-namespace {
+namespace calls_test {
 
 using namespace std::chrono_literals;
 
@@ -501,5 +501,5 @@ BOOST_AUTO_TEST_CASE(what_cannot_reach_another_node_is_told) {
   caf::anon_send_exit(served, caf::exit_reason::user_shutdown);
 }
 
-}  // namespace
+}  // namespace calls_test
 }  // namespace troupe

@@ -3,7 +3,7 @@
 #include "tests/calls/house.h"
 
 namespace troupe {
-namespace {
+namespace memory_limit_test {
 
 constexpr int64_t kLimit = 4 << 20;
 
@@ -89,5 +89,5 @@ BOOST_AUTO_TEST_CASE(without_a_limit_the_answer_itself_is_the_output) {
   BOOST_TEST(seen == mine.raw());
 }
 
-}  // namespace
+}  // namespace memory_limit_test
 }  // namespace troupe

@@ -9,7 +9,7 @@
 #include "troupe/resource_container.h"
 
 namespace troupe {
-namespace {
+namespace names_test {
 
 struct Stranger : Resource {
   std::string DebugString() const override { return "no actor"; }
@@ -65,5 +65,5 @@ BOOST_AUTO_TEST_CASE(of_two_who_give_a_name_at_once_one_is_the_last_everywhere) 
   for (size_t i = 0; i < 3; ++i) BOOST_TEST((At(h, i, "a") == second));
 }
 
-}  // namespace
+}  // namespace names_test
 }  // namespace troupe

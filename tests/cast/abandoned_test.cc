@@ -8,7 +8,7 @@
 #include "troupe/actors.h"
 
 namespace troupe {
-namespace {
+namespace abandoned_test {
 
 using namespace std::chrono_literals;
 
@@ -74,5 +74,5 @@ BOOST_FIXTURE_TEST_CASE(an_actor_that_nobody_restarts_is_no_reason_to_try_again,
   BOOST_TEST(why.message().find("supervisor failed too often") != std::string::npos, why);
 }
 
-}  // namespace
+}  // namespace abandoned_test
 }  // namespace troupe

@@ -14,7 +14,7 @@
 #include "troupe/actors.h"
 
 namespace troupe {
-namespace {
+namespace actor_thread_test {
 
 // A session over x -> twice, in a runtime of its own or in `system`.
 struct Twice {
@@ -151,5 +151,5 @@ BOOST_AUTO_TEST_CASE(a_runtime_ends_though_callbacks_of_others_used_it) {
   if (ended.wait_for(std::chrono::seconds(0)) != std::future_status::ready) mine.session.reset();  // frees the thread
 }
 
-}  // namespace
+}  // namespace actor_thread_test
 }  // namespace troupe

@@ -5,7 +5,7 @@
 #include "troupe/shape_inference.h"
 
 namespace troupe {
-namespace {
+namespace asynchronous_test {
 
 using namespace std::chrono_literals;
 
@@ -341,5 +341,5 @@ BOOST_AUTO_TEST_CASE(a_users_actors_message_has_the_same_options) {
   BOOST_TEST(reply->status.code() == absl::StatusCode::kCancelled, reply->status);
 }
 
-}  // namespace
+}  // namespace asynchronous_test
 }  // namespace troupe

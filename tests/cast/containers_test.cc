@@ -12,7 +12,7 @@
 #include "troupe/resource_state.h"
 
 namespace troupe {
-namespace {
+namespace containers_test {
 
 BOOST_AUTO_TEST_SUITE(containers)
 
@@ -308,5 +308,5 @@ BOOST_AUTO_TEST_CASE(edge_11_a_snapshot_that_waits_for_a_dying_container_is_abor
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace containers_test
 }  // namespace troupe

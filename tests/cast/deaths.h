@@ -32,7 +32,7 @@ bool Soon(F f) {
 }
 
 // Kernels that wait until the test lets them go on, or their step ends.
-struct Gate {
+struct KernelGate {
   std::mutex mu;
   std::vector<DoneFn> waiting;
   int begun = 0;
@@ -50,7 +50,7 @@ struct Gate {
     for (const DoneFn& done : all) done(absl::OkStatus());
   }
 };
-inline Gate gate;
+inline KernelGate gate;
 
 inline constexpr int kDevices = 4;
 

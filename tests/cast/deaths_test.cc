@@ -8,7 +8,7 @@
 #include "troupe/proto/graph.pb.h"
 
 namespace troupe {
-namespace {
+namespace deaths_test {
 
 TROUPE_OP("DeathsGate")
     .Input("x: float")
@@ -249,5 +249,5 @@ BOOST_FIXTURE_TEST_CASE(a_session_is_closed_and_ends_while_its_actor_is_being_re
   }
 }
 
-}  // namespace
+}  // namespace deaths_test
 }  // namespace troupe

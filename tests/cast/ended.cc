@@ -168,7 +168,9 @@ struct SlowToGo {
 std::unique_ptr<Session> static_session;
 SlowToGo slow_to_go;
 
-void AProductBegins() {
+// `nap`: the kernel's before it. The session waits for one of a second or less; of a longer one it
+// speaks, when spdlog has ended.
+void AProductBegins(int nap) {
   Scope root = Scope::NewRootScope();
   const Output x = ops::Placeholder(root.WithOpName("x"), DType::kFloat);
   const Output y = ops::MatMul(root, EmitOp(root, "EndedNaps", {x}).output(0), x);
@@ -179,7 +181,7 @@ void AProductBegins() {
   std::vector<Tensor> out;
   EXPECT(static_session->Run({{x, big}}, {y}, {}, &out).ok());
   slow_to_go.ms = 100;
-  nap_ms = 50;
+  nap_ms = nap;
   naps = 0;
   static_session->RunAsync({{x, big}}, {}, {y}, [](absl::Status, std::vector<Tensor>) {});
   while (naps == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -276,7 +278,9 @@ int main(int, char** argv) {
   } else if (std::strcmp(argv[1], "product") == 0) {
     AProductGoesOn();
   } else if (std::strcmp(argv[1], "late_product") == 0) {
-    AProductBegins();
+    AProductBegins(50);
+  } else if (std::strcmp(argv[1], "late_kernel") == 0) {
+    AProductBegins(1500);
   } else if (std::strcmp(argv[1], "late_work") == 0) {
     WorkBeginsLate();
   } else if (std::strcmp(argv[1], "save") == 0) {

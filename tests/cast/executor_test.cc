@@ -8,7 +8,7 @@
 #include "tests/cast/play.h"
 
 namespace troupe {
-namespace {
+namespace executor_test {
 
 using namespace std::chrono_literals;
 
@@ -213,5 +213,5 @@ BOOST_AUTO_TEST_CASE(edge_10_who_goes_on_when_the_group_is_gone_rings_no_bell) {
   BOOST_TEST(p.stage.Play() == "\nexecutor <- exit");
 }
 
-}  // namespace
+}  // namespace executor_test
 }  // namespace troupe

@@ -4,7 +4,7 @@
 #include "tests/cast/take_op.h"
 
 namespace troupe {
-namespace {
+namespace grants_test {
 
 constexpr int kStages = 6;
 constexpr int64_t kSide = 256;
@@ -129,5 +129,5 @@ BOOST_AUTO_TEST_CASE(one_part_knows_no_grants) {
 executor <- run_step | OK)");
 }
 
-}  // namespace
+}  // namespace grants_test
 }  // namespace troupe

@@ -6,7 +6,7 @@
 #include "tests/cast/play.h"
 
 namespace troupe {
-namespace {
+namespace kills_test {
 
 using namespace std::chrono_literals;
 
@@ -240,5 +240,5 @@ BOOST_AUTO_TEST_CASE(a_session_is_closed_whoever_dies_meanwhile) {
   }
 }
 
-}  // namespace
+}  // namespace kills_test
 }  // namespace troupe

@@ -8,7 +8,7 @@
 #include "troupe/shape_inference.h"
 
 namespace troupe {
-namespace {
+namespace lane_test {
 
 using namespace std::chrono_literals;
 
@@ -219,5 +219,5 @@ BOOST_AUTO_TEST_CASE(edges_9_and_10_a_lent_step_that_does_not_end_is_answered_by
   BOOST_TEST(!p.stage.clock()->IsSet());
 }
 
-}  // namespace
+}  // namespace lane_test
 }  // namespace troupe

@@ -13,7 +13,7 @@
 #include "troupe/strings.h"
 
 namespace troupe {
-namespace {
+namespace lean_actor_test {
 
 using Heard = std::vector<std::string>;
 
@@ -137,5 +137,5 @@ BOOST_AUTO_TEST_CASE(what_is_sent_to_a_stream_does_not_hold_it_up) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace lean_actor_test
 }  // namespace troupe

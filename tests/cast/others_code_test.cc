@@ -9,7 +9,7 @@
 #include "troupe/resource_state.h"
 
 namespace troupe {
-namespace {
+namespace others_code_test {
 
 BOOST_AUTO_TEST_SUITE(others_code)
 
@@ -181,5 +181,5 @@ BOOST_AUTO_TEST_CASE(a_callback_that_waits_keeps_no_restart_and_no_compile_waiti
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace others_code_test
 }  // namespace troupe

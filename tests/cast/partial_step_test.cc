@@ -6,7 +6,7 @@
 #include "tests/cast/play.h"
 
 namespace troupe {
-namespace {
+namespace partial_step_test {
 
 using namespace std::chrono_literals;
 
@@ -295,5 +295,5 @@ BOOST_FIXTURE_TEST_CASE(edge_6_the_end_of_the_session_ends_what_is_open, Piecewi
   }
 }
 
-}  // namespace
+}  // namespace partial_step_test
 }  // namespace troupe

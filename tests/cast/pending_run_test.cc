@@ -5,7 +5,7 @@
 #include "troupe/session.h"
 
 namespace troupe {
-namespace {
+namespace pending_run_test {
 
 using namespace std::chrono_literals;
 
@@ -95,5 +95,5 @@ BOOST_FIXTURE_TEST_CASE(edge_3_a_token_that_was_cancelled_before_counts, Pending
   CheckThatNothingIsLeft();
 }
 
-}  // namespace
+}  // namespace pending_run_test
 }  // namespace troupe

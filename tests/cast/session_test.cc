@@ -3,7 +3,7 @@
 #include "tests/cast/asked.h"
 
 namespace troupe {
-namespace {
+namespace session_test {
 
 using namespace std::chrono_literals;
 
@@ -594,5 +594,5 @@ scheduled_actor <- device_stats | stats of mine; )");
   }
 }
 
-}  // namespace
+}  // namespace session_test
 }  // namespace troupe

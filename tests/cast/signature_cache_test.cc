@@ -6,7 +6,7 @@
 #include "actors/signature/signature.h"
 
 namespace troupe {
-namespace {
+namespace signature_cache_test {
 
 // A device has died; the session's actor sets its signatures stale, and removes them afterwards. A
 // caller that asks in between must have a new one compiled.
@@ -28,5 +28,5 @@ BOOST_AUTO_TEST_CASE(a_signature_does_not_follow_itself) {
   BOOST_TEST(s->successor() == nullptr);
 }
 
-}  // namespace
+}  // namespace signature_cache_test
 }  // namespace troupe

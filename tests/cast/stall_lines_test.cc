@@ -7,7 +7,7 @@
 #include "troupe/strings.h"
 
 namespace troupe {
-namespace {
+namespace stall_lines_test {
 
 struct Parts {
   Parts() {
@@ -89,5 +89,5 @@ BOOST_FIXTURE_TEST_CASE(a_circle_is_told_as_one, Parts) {
              "\na circle of parts that wait for each other:\n  <- recv 0\n  <- send 0\n  <- recv 1\n  <- send 1");
 }
 
-}  // namespace
+}  // namespace stall_lines_test
 }  // namespace troupe

@@ -11,7 +11,7 @@
 #include "troupe/shape_inference.h"
 
 namespace troupe {
-namespace {
+namespace stall_report_test {
 
 using namespace std::chrono_literals;
 
@@ -329,5 +329,5 @@ BOOST_AUTO_TEST_CASE(who_has_the_variable_that_a_node_waits_for) {
   TROUPE_REQUIRE_OK(*done);
 }
 
-}  // namespace
+}  // namespace stall_report_test
 }  // namespace troupe

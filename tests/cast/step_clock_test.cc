@@ -8,7 +8,7 @@
 #include "actors/watch/step_watch.h"
 
 namespace troupe {
-namespace {
+namespace step_clock_test {
 
 using namespace std::chrono_literals;
 
@@ -112,5 +112,5 @@ BOOST_AUTO_TEST_CASE(an_alarm_is_kept_when_its_watch_is_looked_at_again) {
   for (auto& f : called) BOOST_REQUIRE(f.wait_for(20s) == std::future_status::ready);
 }
 
-}  // namespace
+}  // namespace step_clock_test
 }  // namespace troupe

@@ -4,7 +4,7 @@
 #include "troupe/shape_inference.h"
 
 namespace troupe {
-namespace {
+namespace step_watch_test {
 
 using namespace std::chrono_literals;
 
@@ -120,5 +120,5 @@ BOOST_AUTO_TEST_CASE(edge_7_a_part_that_does_not_answer_is_reported_as_such) {
   BOOST_TEST(p.State() == "running");
 }
 
-}  // namespace
+}  // namespace step_watch_test
 }  // namespace troupe

@@ -8,7 +8,7 @@
 #include "tests/cast/play.h"
 
 namespace troupe {
-namespace {
+namespace supervisor_test {
 
 using namespace std::chrono_literals;
 
@@ -472,5 +472,5 @@ BOOST_AUTO_TEST_CASE(a_killed_device_container_or_worker_ends_its_steps_and_come
   }
 }
 
-}  // namespace
+}  // namespace supervisor_test
 }  // namespace troupe

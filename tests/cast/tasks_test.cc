@@ -7,7 +7,7 @@
 #include "tests/cast/play.h"
 
 namespace troupe {
-namespace {
+namespace tasks_test {
 
 using namespace std::chrono_literals;
 
@@ -225,5 +225,5 @@ BOOST_AUTO_TEST_CASE(tasks_have_full_names_that_differ) {
   }
 }
 
-}  // namespace
+}  // namespace tasks_test
 }  // namespace troupe

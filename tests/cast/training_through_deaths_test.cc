@@ -10,7 +10,7 @@
 #include "troupe/gradients.h"
 
 namespace troupe {
-namespace {
+namespace training_through_deaths_test {
 
 int Threads() {
   std::ifstream file("/proc/self/status");
@@ -205,5 +205,5 @@ BOOST_FIXTURE_TEST_CASE(training_goes_on_through_a_thousand_deaths, Deaths) {
   BOOST_TEST_MESSAGE(curve.size() << " steps, " << aborted << " aborted");
 }
 
-}  // namespace
+}  // namespace training_through_deaths_test
 }  // namespace troupe

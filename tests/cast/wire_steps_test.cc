@@ -10,7 +10,7 @@
 #include "troupe/proto/config.pb.h"
 
 namespace troupe {
-namespace {
+namespace wire_steps_test {
 
 using namespace std::chrono_literals;
 
@@ -115,5 +115,5 @@ BOOST_AUTO_TEST_CASE(a_request_comes_from_another_node) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace wire_steps_test
 }  // namespace troupe

@@ -16,7 +16,7 @@
 #include "troupe/proto/graph.pb.h"
 
 namespace troupe {
-namespace {
+namespace wire_test {
 
 using namespace std::chrono_literals;
 using testing::BytesOf;
@@ -509,5 +509,5 @@ BOOST_AUTO_TEST_CASE(a_size_is_not_believed) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace wire_test
 }  // namespace troupe

@@ -9,7 +9,7 @@
 #include "tests/cast/asked.h"
 
 namespace troupe {
-namespace {
+namespace withdrawn_graphs_test {
 
 using namespace std::chrono_literals;
 
@@ -339,5 +339,5 @@ BOOST_AUTO_TEST_CASE(a_compile_that_cannot_be_sent_says_so_whatever_a_worker_ans
   TROUPE_REQUIRE_OK(session->Run(feeds, {"there"}, {}, nullptr));
 }
 
-}  // namespace
+}  // namespace withdrawn_graphs_test
 }  // namespace troupe

@@ -15,7 +15,7 @@
 #include "troupe/files.h"
 
 namespace troupe {
-namespace {
+namespace bundle_test {
 
 const std::string kRecorded = TROUPE_SOURCE_DIR "/tests/checkpoint/recorded/";
 
@@ -444,5 +444,5 @@ BOOST_AUTO_TEST_CASE(a_reader_serves_many_threads) {
   BOOST_TEST(wrong == 0);
 }
 
-}  // namespace
+}  // namespace bundle_test
 }  // namespace troupe

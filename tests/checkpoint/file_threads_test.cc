@@ -13,7 +13,7 @@
 #include "troupe/troupe.h"
 
 namespace troupe {
-namespace {
+namespace file_threads_test {
 
 struct Readers {
   explicit Readers(const std::string& scheme, int count) {
@@ -113,5 +113,5 @@ BOOST_AUTO_TEST_CASE(a_child_of_fork_has_threads_of_its_own) {
   BOOST_TEST(WEXITSTATUS(status) == 7);
 }
 
-}  // namespace
+}  // namespace file_threads_test
 }  // namespace troupe

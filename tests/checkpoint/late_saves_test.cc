@@ -15,7 +15,7 @@
 #include "troupe/troupe.h"
 
 namespace troupe {
-namespace {
+namespace late_saves_test {
 
 bool Has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
@@ -356,5 +356,5 @@ BOOST_AUTO_TEST_CASE(an_old_checkpoint_that_cannot_be_deleted_goes_later) {
   for (int i = 1; i <= 4; ++i) BOOST_TEST(CheckpointExists(StrCat("keeping://d/m-", i)) == (i == 4));
 }
 
-}  // namespace
+}  // namespace late_saves_test
 }  // namespace troupe

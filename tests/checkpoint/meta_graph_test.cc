@@ -10,7 +10,7 @@
 #include "troupe/troupe.h"
 
 namespace troupe {
-namespace {
+namespace meta_graph_test {
 
 using testing::RunPython;
 
@@ -78,5 +78,5 @@ with v1.Session() as s:
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace meta_graph_test
 }  // namespace troupe

@@ -11,7 +11,7 @@
 #include "troupe/train/saved_model.h"
 
 namespace troupe::train {
-namespace {
+namespace model_needs_test {
 
 BOOST_AUTO_TEST_SUITE(model_needs)
 
@@ -150,5 +150,5 @@ BOOST_AUTO_TEST_CASE(a_table_that_nothing_fills_is_named) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace model_needs_test
 }  // namespace troupe::train

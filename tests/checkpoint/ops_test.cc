@@ -8,7 +8,7 @@
 #include "troupe/troupe.h"
 
 namespace troupe {
-namespace {
+namespace ops_test {
 
 const std::string kRecorded = TROUPE_SOURCE_DIR "/tests/checkpoint/recorded/";
 
@@ -134,5 +134,5 @@ BOOST_AUTO_TEST_CASE(names_of_shards_and_joined_texts) {
   BOOST_TEST(absl::IsInvalidArgument(EvaluateOp("StringJoin", {Texts({"a"}), Texts({"b", "c"})}, {}, {2}).status()));
 }
 
-}  // namespace
+}  // namespace ops_test
 }  // namespace troupe

@@ -6,7 +6,7 @@
 #include "troupe/session.h"
 
 namespace troupe {
-namespace {
+namespace regex_test {
 
 absl::StatusOr<bool> Fits(const std::string& pattern, const std::string& text) {
   const auto out = EvaluateOp("StaticRegexFullMatch", {Tensor::Scalar(text)}, {{"pattern", pattern}});
@@ -77,5 +77,5 @@ BOOST_AUTO_TEST_CASE(time_does_not_explode) {
   BOOST_TEST(!Fits("((a*)*)*b", std::string(10'000, 'a')).value());
 }
 
-}  // namespace
+}  // namespace regex_test
 }  // namespace troupe

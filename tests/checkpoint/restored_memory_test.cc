@@ -9,7 +9,7 @@
 #include "troupe/troupe.h"
 
 namespace troupe {
-namespace {
+namespace restored_memory_test {
 
 constexpr int64_t kRows = 1 << 18, kBytes = 4 * kRows;  // of 'w': 1 MiB
 
@@ -91,5 +91,5 @@ BOOST_AUTO_TEST_CASE(the_memory_limit_counts_variables_that_are_restored) {
   }
 }
 
-}  // namespace
+}  // namespace restored_memory_test
 }  // namespace troupe

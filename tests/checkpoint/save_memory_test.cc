@@ -22,7 +22,7 @@
 #include "troupe/troupe.h"
 
 namespace troupe {
-namespace {
+namespace save_memory_test {
 
 using train::SaveMemory;
 using Sizes = std::vector<size_t>;
@@ -377,5 +377,5 @@ BOOST_AUTO_TEST_CASE(what_was_expected_goes_when_nothing_can_be_saved) {
 
 #endif  // !TROUPE_TEST_ASAN
 
-}  // namespace
+}  // namespace save_memory_test
 }  // namespace troupe

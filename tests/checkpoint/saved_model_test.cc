@@ -15,7 +15,7 @@
 #include "troupe/troupe.h"
 
 namespace troupe::train {
-namespace {
+namespace saved_model_test {
 
 using testing::Folder;
 using testing::RunPython;
@@ -245,5 +245,5 @@ print('done')
   BOOST_TEST(s.message().find("StatefulPartitionedCall") != std::string::npos, s);
 }
 
-}  // namespace
+}  // namespace saved_model_test
 }  // namespace troupe::train

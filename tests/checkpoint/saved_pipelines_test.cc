@@ -16,7 +16,7 @@
 #include "troupe/troupe.h"
 
 namespace troupe::train {
-namespace {
+namespace saved_pipelines_test {
 
 constexpr int32_t kRows = 40, kBatch = 5;
 constexpr int64_t kEpochs = 3;
@@ -282,5 +282,5 @@ BOOST_AUTO_TEST_CASE(what_a_step_does_with_queues_decides_where_it_rests) {
   BOOST_TEST((order[0] >= 1 && order[0] <= 2 && order[1] >= 1 && order[1] <= 2));
 }
 
-}  // namespace
+}  // namespace saved_pipelines_test
 }  // namespace troupe::train

@@ -14,7 +14,7 @@
 #include "troupe/troupe.h"
 
 namespace troupe {
-namespace {
+namespace saver_lists_test {
 
 using testing::InFolder;
 
@@ -212,5 +212,5 @@ BOOST_AUTO_TEST_CASE(shards_of_the_first_format_are_named_by_their_pattern) {
              "o-3.meta xo-3-00000-of-00002");
 }
 
-}  // namespace
+}  // namespace saver_lists_test
 }  // namespace troupe

@@ -27,7 +27,7 @@
 extern char** environ;
 
 namespace troupe {
-namespace {
+namespace saver_test {
 
 using testing::Folder;
 
@@ -534,5 +534,5 @@ BOOST_AUTO_TEST_CASE(a_process_that_is_killed_goes_on_where_it_was) {
   }
 }
 
-}  // namespace
+}  // namespace saver_test
 }  // namespace troupe

@@ -13,7 +13,7 @@
 #include "troupe/troupe.h"
 
 namespace troupe {
-namespace {
+namespace saves_and_steps_test {
 
 // Two variables that every step updates together, and with them one on another device, beside steps
 // that never wait for them.
@@ -138,5 +138,5 @@ BOOST_AUTO_TEST_CASE(a_save_waits_for_updates_and_for_nothing_else) {
   BOOST_TEST(told.find("is no prefix") != std::string::npos, told);
 }
 
-}  // namespace
+}  // namespace saves_and_steps_test
 }  // namespace troupe

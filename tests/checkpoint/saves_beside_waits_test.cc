@@ -14,7 +14,7 @@
 #include "troupe/train/saver.h"
 
 namespace troupe::train {
-namespace {
+namespace saves_beside_waits_test {
 
 BOOST_AUTO_TEST_SUITE(saves_beside_waits)
 
@@ -379,5 +379,5 @@ BOOST_AUTO_TEST_CASE(a_step_rests_where_nothing_of_it_is_done_by_half) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace saves_beside_waits_test
 }  // namespace troupe::train

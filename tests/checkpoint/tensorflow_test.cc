@@ -14,7 +14,7 @@
 #include "troupe/troupe.h"
 
 namespace troupe {
-namespace {
+namespace tensorflow_test {
 
 using testing::Folder;
 using testing::RunPython;
@@ -138,5 +138,5 @@ for kind in ['', 'ZLIB', 'GZIP']:
   if (printed.has_value()) BOOST_TEST(*printed == "100 True\n100 True\n100 True\n");
 }
 
-}  // namespace
+}  // namespace tensorflow_test
 }  // namespace troupe

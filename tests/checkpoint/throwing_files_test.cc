@@ -8,7 +8,7 @@
 #include "troupe/evaluate.h"
 
 namespace troupe {
-namespace {
+namespace throwing_files_test {
 
 BOOST_AUTO_TEST_CASE(what_a_file_system_throws_becomes_a_status) {
   static std::atomic<bool> gone{false};
@@ -47,5 +47,5 @@ BOOST_AUTO_TEST_CASE(what_a_file_system_throws_becomes_a_status) {
   gone = false;
 }
 
-}  // namespace
+}  // namespace throwing_files_test
 }  // namespace troupe

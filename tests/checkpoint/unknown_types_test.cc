@@ -12,7 +12,7 @@
 #include "troupe/troupe.h"
 
 namespace troupe {
-namespace {
+namespace unknown_types_test {
 
 constexpr int kFloat8E4m3fn = 25;
 
@@ -109,5 +109,5 @@ BOOST_AUTO_TEST_CASE(a_type_that_can_be_none_is_damage) {
   }
 }
 
-}  // namespace
+}  // namespace unknown_types_test
 }  // namespace troupe

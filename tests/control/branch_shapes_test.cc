@@ -4,7 +4,7 @@
 #include "troupe/troupe.h"
 
 namespace troupe {
-namespace {
+namespace branch_shapes_test {
 
 // Its shape is known while the graph is built, so that nothing of it need be computed; the node
 // must still wait for the branch.
@@ -35,5 +35,5 @@ BOOST_AUTO_TEST_CASE(a_known_shape_does_not_make_a_branch_run) {
   BOOST_TEST(session->Get(count)->scalar<float>() == 4.0f);
 }
 
-}  // namespace
+}  // namespace branch_shapes_test
 }  // namespace troupe

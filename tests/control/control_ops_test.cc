@@ -9,7 +9,7 @@
 #include "troupe/evaluate.h"
 
 namespace troupe {
-namespace {
+namespace control_ops_test {
 
 absl::StatusOr<std::vector<Tensor>> Run(std::string_view op, std::vector<Tensor> inputs, AttrMap attrs = {},
                                         std::vector<int> lists = {}, const EvaluateOptions& options = {}) {
@@ -173,5 +173,5 @@ BOOST_AUTO_TEST_CASE(print_forwards_its_input_and_writes_to_the_stream_named) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace control_ops_test
 }  // namespace troupe

@@ -11,7 +11,7 @@
 #include "troupe/strings.h"
 
 namespace troupe::test {
-namespace {
+namespace differential_test {
 
 BOOST_AUTO_TEST_SUITE(differential)
 
@@ -83,5 +83,5 @@ BOOST_AUTO_TEST_CASE(a_file_of_another_form_is_refused) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace differential_test
 }  // namespace troupe::test

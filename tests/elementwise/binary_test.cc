@@ -7,7 +7,7 @@
 #include "tests/ops/run_op.h"
 
 namespace troupe::test {
-namespace {
+namespace binary_test {
 
 using D = DType;
 const std::vector<D> kFloating = {D::kHalf, D::kBfloat16, D::kFloat, D::kDouble};
@@ -219,5 +219,5 @@ BOOST_AUTO_TEST_CASE(many_threads_give_the_same) {
   }
 }
 
-}  // namespace
+}  // namespace binary_test
 }  // namespace troupe::test

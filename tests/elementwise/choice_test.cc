@@ -5,7 +5,7 @@
 #include "tests/ops/run_op.h"
 
 namespace troupe::test {
-namespace {
+namespace choice_test {
 
 using D = DType;
 const std::vector<D> kAll = {D::kHalf,       D::kBfloat16, D::kFloat,  D::kDouble, D::kComplex64,
@@ -131,5 +131,5 @@ BOOST_AUTO_TEST_CASE(integer_borders) {
                     "float32 [3] [0 0 1]");
 }
 
-}  // namespace
+}  // namespace choice_test
 }  // namespace troupe::test

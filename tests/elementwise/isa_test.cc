@@ -15,7 +15,7 @@
 TROUPE_ISA_TABLE(ErfLoop, kErf, PickErf)
 
 namespace troupe::math {
-namespace {
+namespace isa_test {
 
 // Distance in units of the last place of the exact result.
 double Ulps(float got, double exact) {
@@ -269,5 +269,5 @@ BOOST_AUTO_TEST_CASE(choosing_a_level) {
   BOOST_CHECK(HotLoopsOf(IsaName()) != nullptr);
 }
 
-}  // namespace
+}  // namespace isa_test
 }  // namespace troupe::math

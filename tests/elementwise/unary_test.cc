@@ -5,7 +5,7 @@
 #include "tests/ops/run_op.h"
 
 namespace troupe::test {
-namespace {
+namespace unary_test {
 
 using D = DType;
 const std::vector<D> kFloats = {D::kHalf, D::kBfloat16, D::kFloat, D::kDouble};
@@ -142,5 +142,5 @@ BOOST_AUTO_TEST_CASE(complex_numbers_and_their_parts) {
   BOOST_CHECK(Contains(ErrorOf("Real", {y}), "Tout"));
 }
 
-}  // namespace
+}  // namespace unary_test
 }  // namespace troupe::test

@@ -9,7 +9,7 @@
 #include "troupe/faulty_files.h"
 
 namespace troupe::files {
-namespace {
+namespace files_test {
 
 using testing::Folder;
 
@@ -245,5 +245,5 @@ BOOST_AUTO_TEST_CASE(write_replaces_a_file_in_one_step) {
   BOOST_TEST(new_ones > 5);
 }
 
-}  // namespace
+}  // namespace files_test
 }  // namespace troupe::files

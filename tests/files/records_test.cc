@@ -15,7 +15,7 @@
 #include "troupe/proto/event.pb.h"
 
 namespace troupe::files {
-namespace {
+namespace records_test {
 
 const std::string kRecorded = TROUPE_SOURCE_DIR "/tests/checkpoint/recorded/";
 const std::vector<std::pair<Compression, std::string>> kForms = {
@@ -264,5 +264,5 @@ BOOST_AUTO_TEST_CASE(damaged_tables_are_refused) {
   }
 }
 
-}  // namespace
+}  // namespace records_test
 }  // namespace troupe::files

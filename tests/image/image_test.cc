@@ -6,7 +6,7 @@
 #include "tests/ops/run_op.h"
 
 namespace troupe::testing {
-namespace {
+namespace image_test {
 
 using test::ErrorOf;
 using test::Random;
@@ -244,5 +244,5 @@ BOOST_AUTO_TEST_CASE(threads_do_not_change_results) {
   }
 }
 
-}  // namespace
+}  // namespace image_test
 }  // namespace troupe::testing

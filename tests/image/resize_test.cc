@@ -14,7 +14,7 @@
 TROUPE_ISA_TABLE(ResizeLoops, kResize, PickResize)
 
 namespace troupe::testing {
-namespace {
+namespace resize_test {
 
 using test::Random;
 
@@ -170,5 +170,5 @@ BOOST_AUTO_TEST_CASE(levels_give_the_same_bits) {
   }
 }
 
-}  // namespace
+}  // namespace resize_test
 }  // namespace troupe::testing

@@ -12,7 +12,7 @@
 #include "tests/import/ops_test.h"
 
 namespace troupe {
-namespace {
+namespace chosen_names_test {
 
 // Of libstdc++'s hash of bytes, eight at a time; each step of it can be undone.
 constexpr uint64_t kMul = (uint64_t{0xc6a4a793} << 32) + 0x5bd1e995;
@@ -104,5 +104,5 @@ BOOST_AUTO_TEST_CASE(chosen_names_cost_no_more_than_others) {
   BOOST_TEST(of_chosen < 10 * of_others);
 }
 
-}  // namespace
+}  // namespace chosen_names_test
 }  // namespace troupe

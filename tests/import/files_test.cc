@@ -17,7 +17,7 @@
 #include "troupe/proto/saved_model.pb.h"
 
 namespace troupe {
-namespace {
+namespace files_test {
 
 namespace fs = std::filesystem;
 
@@ -224,5 +224,5 @@ BOOST_AUTO_TEST_CASE(damaged_graphs_never_crash) {
   BOOST_TEST(imported < parsed);
 }
 
-}  // namespace
+}  // namespace files_test
 }  // namespace troupe

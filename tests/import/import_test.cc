@@ -8,7 +8,7 @@
 #include "troupe/proto/op_def.pb.h"
 
 namespace troupe {
-namespace {
+namespace import_test {
 
 const std::string kConst = R"(attr { key: 'dtype' value { type: DT_FLOAT } }
   attr { key: 'value' value { tensor { dtype: DT_FLOAT tensor_shape { } float_val: 1 } } })";
@@ -267,5 +267,5 @@ BOOST_AUTO_TEST_CASE(import_takes_linear_time) {
   BOOST_TEST(graph.Find("done")->in_edges().size() == static_cast<size_t>(n));
 }
 
-}  // namespace
+}  // namespace import_test
 }  // namespace troupe

@@ -4,7 +4,7 @@
 #include "tests/import/ops_test.h"
 
 namespace troupe {
-namespace {
+namespace malformed_test {
 
 struct Case {
   std::string graph, message;
@@ -216,5 +216,5 @@ BOOST_AUTO_TEST_CASE(unknown_ops_are_listed_once_and_sorted) {
   BOOST_TEST(unknown == want, boost::test_tools::per_element());
 }
 
-}  // namespace
+}  // namespace malformed_test
 }  // namespace troupe

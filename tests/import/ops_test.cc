@@ -6,7 +6,7 @@
 #include <google/protobuf/text_format.h>
 
 namespace troupe {
-namespace {
+namespace ops_test {
 
 constexpr const char* kWhy = "it is an op of a test";
 
@@ -83,7 +83,7 @@ TROUPE_OP("ImpNextIteration")
     .Flow(ControlFlow::kNextIteration)
     .NotDifferentiable(kWhy);
 
-}  // namespace
+}  // namespace ops_test
 
 proto::GraphDef ParseGraph(const std::string& text) {
   proto::GraphDef def;

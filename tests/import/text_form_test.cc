@@ -11,7 +11,7 @@
 #include "troupe/text.h"
 
 namespace troupe {
-namespace {
+namespace text_form_test {
 
 constexpr GraphTextOptions kAll = {.max_elements = 1 << 24};
 
@@ -278,5 +278,5 @@ BOOST_AUTO_TEST_CASE(recorded_graphs_read_back) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace text_form_test
 }  // namespace troupe

@@ -7,7 +7,7 @@
 #include "troupe/session.h"
 
 namespace troupe {
-namespace {
+namespace unknown_ops_test {
 
 // A file is decoded by ops that are not here, and what comes of them is multiplied.
 //   name (Const) -> Decode -> wav:2 -> Scale(features) -> y ; summary (TellAll) reads y
@@ -177,5 +177,5 @@ BOOST_AUTO_TEST_CASE(there_is_no_gradient_through_them) {
   BOOST_TEST(root.ok(), root.status().ToString());
 }
 
-}  // namespace
+}  // namespace unknown_ops_test
 }  // namespace troupe

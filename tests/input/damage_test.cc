@@ -7,7 +7,7 @@
 #include "troupe/evaluate.h"
 
 namespace troupe::test {
-namespace {
+namespace damage_test {
 
 struct Tally {
   int read = 0, refused = 0;
@@ -133,5 +133,5 @@ BOOST_AUTO_TEST_CASE(an_error_in_an_example_names_example_feature_and_byte) {
   BOOST_TEST(Refuses(damaged.status(), "feature 'age': the bytes are damaged at byte 15 of 17"), damaged.status());
 }
 
-}  // namespace
+}  // namespace damage_test
 }  // namespace troupe::test

@@ -8,7 +8,7 @@
 #include <set>
 
 namespace troupe {
-namespace {
+namespace dataset_test {
 
 std::string Text(const Element& element) {
   std::string text;
@@ -455,5 +455,5 @@ BOOST_AUTO_TEST_CASE(elements_of_no_bytes_and_of_no_tensors_are_elements) {
   BOOST_TEST(absl::IsInvalidArgument(it->Next(&e).status()));
 }
 
-}  // namespace
+}  // namespace dataset_test
 }  // namespace troupe

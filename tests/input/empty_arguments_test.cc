@@ -40,7 +40,7 @@
 #include "troupe/train/schedules.h"
 
 namespace troupe {
-namespace {
+namespace empty_arguments_test {
 
 BOOST_AUTO_TEST_SUITE(empty_arguments)
 
@@ -473,5 +473,5 @@ BOOST_AUTO_TEST_CASE(coordinators) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace empty_arguments_test
 }  // namespace troupe

@@ -6,7 +6,7 @@
 #include "troupe/proto/example.pb.h"
 
 namespace troupe {
-namespace {
+namespace example_merge_test {
 
 std::string Field(int number, const std::string& bytes) {
   BOOST_REQUIRE(bytes.size() < 16384);
@@ -96,5 +96,5 @@ BOOST_AUTO_TEST_CASE(of_a_key_that_comes_twice_the_last_entry_counts) {
   }
 }
 
-}  // namespace
+}  // namespace example_merge_test
 }  // namespace troupe

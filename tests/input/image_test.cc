@@ -8,7 +8,7 @@
 #include "troupe/troupe.h"
 
 namespace troupe {
-namespace {
+namespace image_test {
 
 Tensor Picture(const TensorShape& shape) {
   Tensor t(DType::kFloat, shape);
@@ -138,5 +138,5 @@ BOOST_AUTO_TEST_CASE(what_is_no_image_is_refused) {
   BOOST_TEST(absl::IsInvalidArgument(other.status()), other.status());
 }
 
-}  // namespace
+}  // namespace image_test
 }  // namespace troupe

@@ -4,7 +4,7 @@
 #include "tests/ops/run_op.h"
 
 namespace troupe::testing {
-namespace {
+namespace linalg_test {
 
 using test::ErrorOf;
 using test::Random;
@@ -271,5 +271,5 @@ BOOST_AUTO_TEST_CASE(threads_do_not_change_results) {
     BOOST_CHECK_SMALL(unit.data<double>()[i] - (i % 144 % 13 == 0 ? 1 : 0), 1e-12);
 }
 
-}  // namespace
+}  // namespace linalg_test
 }  // namespace troupe::testing

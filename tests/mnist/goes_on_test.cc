@@ -26,7 +26,7 @@
 extern char** environ;
 
 namespace troupe {
-namespace {
+namespace goes_on_test {
 
 using testing::Folder;
 
@@ -230,5 +230,5 @@ BOOST_AUTO_TEST_CASE(a_folder_of_another_run_is_refused) {
   BOOST_TEST(WEXITSTATUS(Wait(Start(Arguments(run, 4), out))) == 1);
 }
 
-}  // namespace
+}  // namespace goes_on_test
 }  // namespace troupe

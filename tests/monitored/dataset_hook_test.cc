@@ -21,7 +21,7 @@
 #include "troupe/troupe.h"
 
 namespace troupe {
-namespace {
+namespace dataset_hook_test {
 
 using namespace train;  // NOLINT
 
@@ -275,5 +275,5 @@ BOOST_AUTO_TEST_CASE(a_slow_function_holds_up_no_container_and_no_more_than_one_
   REQUIRE_OK(p.session->Close());
 }
 
-}  // namespace
+}  // namespace dataset_hook_test
 }  // namespace troupe

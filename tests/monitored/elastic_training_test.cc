@@ -10,7 +10,7 @@
 #include "troupe/train/gradient_descent.h"
 
 namespace troupe {
-namespace {
+namespace elastic_training_test {
 
 using namespace std::chrono_literals;
 
@@ -312,5 +312,5 @@ BOOST_AUTO_TEST_CASE(an_epoch_has_each_example_once_in_an_order_of_its_own) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace elastic_training_test
 }  // namespace troupe

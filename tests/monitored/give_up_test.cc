@@ -11,7 +11,7 @@
 #include "troupe/train/train_mirrored.h"
 
 namespace troupe {
-namespace {
+namespace give_up_test {
 
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
@@ -172,5 +172,5 @@ BOOST_AUTO_TEST_CASE(a_worker_gives_up_also_where_the_queue_of_notices_is_full) 
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace give_up_test
 }  // namespace troupe

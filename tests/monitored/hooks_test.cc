@@ -27,7 +27,7 @@
 #include "troupe/troupe.h"
 
 namespace troupe {
-namespace {
+namespace hooks_test {
 
 using namespace train;  // NOLINT
 
@@ -432,5 +432,5 @@ BOOST_AUTO_TEST_CASE(a_death_beside_the_end_is_no_error_of_queue_runners) {
   REQUIRE_OK(session->Close());
 }
 
-}  // namespace
+}  // namespace hooks_test
 }  // namespace troupe

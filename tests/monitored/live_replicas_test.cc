@@ -9,7 +9,7 @@
 #include "tests/monitored/training_runs.h"
 
 namespace troupe {
-namespace {
+namespace live_replicas_test {
 
 BOOST_AUTO_TEST_SUITE(live_replicas)
 
@@ -294,5 +294,5 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_held_is_told) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace live_replicas_test
 }  // namespace troupe

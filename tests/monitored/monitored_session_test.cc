@@ -17,7 +17,7 @@
 #include "troupe/troupe.h"
 
 namespace troupe {
-namespace {
+namespace monitored_session_test {
 
 using namespace train;  // NOLINT
 
@@ -501,5 +501,5 @@ BOOST_AUTO_TEST_CASE(a_scaffold_says_how_sessions_are_made_ready) {
   BOOST_TEST(missing.ToString().find("no value: w") != std::string::npos, missing);
 }
 
-}  // namespace
+}  // namespace monitored_session_test
 }  // namespace troupe

@@ -9,7 +9,7 @@
 #include "troupe/troupe.h"
 
 namespace troupe {
-namespace {
+namespace own_server_test {
 
 using namespace train;  // NOLINT
 
@@ -82,5 +82,5 @@ BOOST_AUTO_TEST_CASE(whose_own_server_was_stopped_before_the_first_session_waits
   BOOST_TEST(made == 2);
 }
 
-}  // namespace
+}  // namespace own_server_test
 }  // namespace troupe

@@ -4,7 +4,7 @@
 #include <boost/test/unit_test.hpp>
 
 namespace troupe::train {
-namespace {
+namespace part_rounds_test {
 
 constexpr int64_t kFirst = int64_t{5} << kLifeBits, kSecond = int64_t{6} << kLifeBits;
 
@@ -241,5 +241,5 @@ BOOST_AUTO_TEST_CASE(edges_17_18_and_19_who_had_come_before_a_loss_is_still_told
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace part_rounds_test
 }  // namespace troupe::train

@@ -8,7 +8,7 @@
 #include "actors/runtime/runtime_impl.h"
 
 namespace troupe {
-namespace {
+namespace ready_board_test {
 
 using Clock = std::chrono::steady_clock;
 using train::ReadyBoard;
@@ -53,5 +53,5 @@ BOOST_AUTO_TEST_CASE(who_waits_looks_again_when_the_actor_dies) {
   BOOST_TEST(board.WaitForMore(0, Clock::time_point::max()));
 }
 
-}  // namespace
+}  // namespace ready_board_test
 }  // namespace troupe

@@ -6,7 +6,7 @@
 #include "tests/monitored/training_runs.h"
 
 namespace troupe {
-namespace {
+namespace server_recovery_test {
 
 BOOST_AUTO_TEST_SUITE(server_recovery)
 
@@ -96,5 +96,5 @@ BOOST_AUTO_TEST_CASE(a_saver_whose_nodes_save_takes_variables_alone) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace server_recovery_test
 }  // namespace troupe

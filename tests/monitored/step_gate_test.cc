@@ -8,7 +8,7 @@
 #include "actors/threads/actor_thread.h"
 
 namespace troupe {
-namespace {
+namespace step_gate_test {
 
 struct Closed {
   std::shared_ptr<std::atomic<bool>> flag = std::make_shared<std::atomic<bool>>(false);
@@ -299,5 +299,5 @@ BOOST_AUTO_TEST_CASE(edge_7_higher_levels_pass_until_the_gate_is_shut_for_them) 
   BOOST_TEST(!c.gate.Holds(0));
 }
 
-}  // namespace
+}  // namespace step_gate_test
 }  // namespace troupe

@@ -4,7 +4,7 @@
 #include <boost/test/unit_test.hpp>
 
 namespace troupe::train {
-namespace {
+namespace sync_rounds_test {
 
 constexpr int64_t kFirst = int64_t{5} << kLifeBits, kSecond = int64_t{6} << kLifeBits;
 
@@ -146,5 +146,5 @@ BOOST_AUTO_TEST_CASE(edge_11_after_a_loss_nobody_is_known) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace sync_rounds_test
 }  // namespace troupe::train

@@ -11,7 +11,7 @@
 #include "troupe/shape_inference.h"
 
 namespace troupe {
-namespace {
+namespace train_mirrored_test {
 
 constexpr int kReplicas = 3;
 
@@ -461,5 +461,5 @@ BOOST_AUTO_TEST_CASE(a_follower_gives_up_a_chief_that_stays_at_its_step) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace train_mirrored_test
 }  // namespace troupe

@@ -18,7 +18,7 @@ namespace troupe {
 
 std::atomic<int> failing_updates{0};
 
-namespace {
+namespace train_together_test {
 
 using namespace std::chrono_literals;
 
@@ -493,5 +493,5 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_built_is_told) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace train_together_test
 }  // namespace troupe

@@ -17,7 +17,7 @@
 #include "troupe/train/monitored_session.h"
 
 namespace troupe {
-namespace {
+namespace clients_end_test {
 
 using namespace std::chrono_literals;
 
@@ -220,5 +220,5 @@ BOOST_AUTO_TEST_CASE(the_process_ends_after_the_calls_of_a_server_that_was_stopp
 }
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace clients_end_test
 }  // namespace troupe

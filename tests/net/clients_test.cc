@@ -15,7 +15,7 @@
 #include "troupe/serving.h"
 
 namespace troupe {
-namespace {
+namespace clients_test {
 
 using namespace std::chrono_literals;
 
@@ -357,5 +357,5 @@ BOOST_AUTO_TEST_CASE(shared_state_stays_and_a_sessions_own_goes) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace clients_test
 }  // namespace troupe

@@ -12,7 +12,7 @@
 #include "troupe/tls.h"
 
 namespace troupe {
-namespace {
+namespace cluster_command_test {
 
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
@@ -290,5 +290,5 @@ BOOST_AUTO_TEST_CASE(wrong_flags_files_and_folders_are_told) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace cluster_command_test
 }  // namespace troupe

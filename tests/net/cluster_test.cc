@@ -12,7 +12,7 @@
 #include "net/json.h"
 
 namespace troupe {
-namespace {
+namespace cluster_test {
 
 constexpr const char* kText = R"(# Two servers of parameters, and two workers.
 job {
@@ -288,5 +288,5 @@ BOOST_AUTO_TEST_CASE(changed_input_gives_a_value_or_an_error) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace cluster_test
 }  // namespace troupe

@@ -11,7 +11,7 @@
 #include "actors/messages/reply.h"
 
 namespace troupe {
-namespace {
+namespace control_test {
 
 using namespace std::chrono_literals;
 
@@ -410,5 +410,5 @@ BOOST_FIXTURE_TEST_CASE(edge_7_without_a_host_nobody_opens_a_session, Cluster) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace control_test
 }  // namespace troupe

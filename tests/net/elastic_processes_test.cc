@@ -12,7 +12,7 @@
 #ifdef TROUPE_CLUSTER_MNIST
 
 namespace troupe {
-namespace {
+namespace elastic_processes_test {
 
 constexpr int64_t kSteps = 600;
 
@@ -101,7 +101,7 @@ BOOST_AUTO_TEST_CASE(a_worker_that_was_stopped_is_not_waited_for_and_comes_back)
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace elastic_processes_test
 }  // namespace troupe
 
 #endif  // TROUPE_CLUSTER_MNIST

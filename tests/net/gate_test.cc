@@ -18,7 +18,7 @@
 #include "tests/net/processes.h"
 
 namespace troupe {
-namespace {
+namespace gate_test {
 
 using namespace std::chrono_literals;
 
@@ -283,5 +283,5 @@ BOOST_AUTO_TEST_CASE(a_link_carries_what_is_written) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace gate_test
 }  // namespace troupe

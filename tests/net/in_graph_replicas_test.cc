@@ -8,7 +8,7 @@
 #include "tests/train/replica_model.h"
 
 namespace troupe {
-namespace {
+namespace in_graph_replicas_test {
 
 using train::AllReduceOptions;
 using train::InGraphOptions;
@@ -46,5 +46,5 @@ BOOST_AUTO_TEST_CASE(ten_replicas_on_five_processes_are_one_batch) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace in_graph_replicas_test
 }  // namespace troupe

@@ -23,7 +23,7 @@
 #include "troupe/server.h"
 
 namespace troupe {
-namespace {
+namespace link_scribe_test {
 
 using namespace std::chrono_literals;
 
@@ -354,5 +354,5 @@ BOOST_AUTO_TEST_CASE(a_greeting_that_is_too_long_is_refused_before_it_is_read) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace link_scribe_test
 }  // namespace troupe

@@ -10,7 +10,7 @@
 #ifdef TROUPE_CLUSTER_MNIST
 
 namespace troupe {
-namespace {
+namespace lost_mirrors_test {
 
 std::vector<std::string> Options(const std::string& how) {
   return {"--mode", "allreduce", "--all_reduce", how, "--steps", "60", "--batch", "10", "--save_steps", "10"};
@@ -159,7 +159,7 @@ BOOST_AUTO_TEST_CASE(who_comes_after_the_end_ends) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace lost_mirrors_test
 }  // namespace troupe
 
 #endif  // TROUPE_CLUSTER_MNIST

@@ -12,7 +12,7 @@
 #ifdef TROUPE_CLUSTER_MNIST
 
 namespace troupe {
-namespace {
+namespace lost_processes_test {
 
 const std::vector<std::string> kSync{"--mode", "sync", "--steps", "60", "--batch", "10", "--save_steps", "10"};
 
@@ -209,7 +209,7 @@ BOOST_AUTO_TEST_CASE(in_asynchronous_training_only_the_killed_server_goes_back) 
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace lost_processes_test
 }  // namespace troupe
 
 #endif  // TROUPE_CLUSTER_MNIST

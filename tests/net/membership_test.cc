@@ -5,7 +5,7 @@
 #include <optional>
 
 namespace troupe {
-namespace {
+namespace membership_test {
 
 using namespace std::chrono_literals;
 using Kind = Membership::Action::Kind;
@@ -397,5 +397,5 @@ BOOST_AUTO_TEST_CASE(a_crowd_on_one_host_with_long_times_is_not_taken_for_dead) 
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace membership_test
 }  // namespace troupe

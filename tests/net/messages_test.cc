@@ -8,7 +8,7 @@
 #include "tests/common/message_bytes.h"
 
 namespace troupe {
-namespace {
+namespace messages_test {
 
 using testing::BytesOf;
 using testing::Read;
@@ -168,5 +168,5 @@ BOOST_AUTO_TEST_CASE(a_size_of_a_text_or_a_list_is_not_believed) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace messages_test
 }  // namespace troupe

@@ -5,7 +5,7 @@
 #include <deque>
 
 namespace troupe {
-namespace {
+namespace parcels_test {
 
 std::shared_ptr<const std::vector<char>> Bytes(size_t size) {
   auto bytes = std::make_shared<std::vector<char>>(size);
@@ -99,5 +99,5 @@ BOOST_AUTO_TEST_CASE(edge_8_parcels_wait_for_their_turn) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace parcels_test
 }  // namespace troupe

@@ -9,7 +9,7 @@
 #include <csignal>
 
 namespace troupe {
-namespace {
+namespace process_actor_test {
 
 using namespace std::chrono_literals;
 
@@ -149,5 +149,5 @@ BOOST_AUTO_TEST_CASE(edge_9_a_held_process_is_launched_when_it_is_released) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace process_actor_test
 }  // namespace troupe

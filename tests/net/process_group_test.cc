@@ -8,7 +8,7 @@
 #include <csignal>
 
 namespace troupe {
-namespace {
+namespace process_group_test {
 
 using namespace std::chrono_literals;
 using Restart = ProcessPolicy::Restart;
@@ -279,5 +279,5 @@ BOOST_AUTO_TEST_CASE(edge_18_who_is_held_is_stopped_unstarted) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace process_group_test
 }  // namespace troupe

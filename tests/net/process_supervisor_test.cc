@@ -18,7 +18,7 @@
 #include "tests/net/processes.h"
 
 namespace troupe {
-namespace {
+namespace process_supervisor_test {
 
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
@@ -276,5 +276,5 @@ BOOST_AUTO_TEST_CASE(a_log_is_rotated_and_bounded) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace process_supervisor_test
 }  // namespace troupe

@@ -9,7 +9,7 @@
 #include "troupe/variable.h"
 
 namespace troupe {
-namespace {
+namespace replica_devices_test {
 
 std::string DeviceOf(const Output& o) { return o.node()->requested_device(); }
 
@@ -71,5 +71,5 @@ BOOST_AUTO_TEST_CASE(a_model_is_trained_over_two_tasks) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace replica_devices_test
 }  // namespace troupe

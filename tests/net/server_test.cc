@@ -25,7 +25,7 @@
 #include "troupe/queues.h"
 
 namespace troupe {
-namespace {
+namespace server_test {
 
 using namespace std::chrono_literals;
 
@@ -349,5 +349,5 @@ BOOST_AUTO_TEST_CASE(starting_and_stopping_leaves_nothing_behind) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace server_test
 }  // namespace troupe

@@ -3,7 +3,7 @@
 #include "tests/net/office.h"
 
 namespace troupe {
-namespace {
+namespace session_ends_test {
 
 using namespace std::chrono_literals;
 
@@ -141,5 +141,5 @@ host <- down)");
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace session_ends_test
 }  // namespace troupe

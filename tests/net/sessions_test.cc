@@ -4,7 +4,7 @@
 #include "tests/net/office.h"
 
 namespace troupe {
-namespace {
+namespace sessions_test {
 
 using namespace std::chrono_literals;
 
@@ -355,5 +355,5 @@ BOOST_AUTO_TEST_CASE(a_call_that_is_due_first_is_known) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace sessions_test
 }  // namespace troupe

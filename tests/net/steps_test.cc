@@ -20,7 +20,7 @@
 #include "troupe/variable.h"
 
 namespace troupe {
-namespace {
+namespace steps_test {
 
 using namespace std::chrono_literals;
 
@@ -303,5 +303,5 @@ BOOST_AUTO_TEST_CASE(a_stopped_ps_ends_the_steps_and_is_used_again_when_it_goes_
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace steps_test
 }  // namespace troupe

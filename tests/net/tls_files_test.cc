@@ -19,7 +19,7 @@
 #include "tests/net/certificates.h"
 
 namespace troupe {
-namespace {
+namespace tls_files_test {
 
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
@@ -203,5 +203,5 @@ BOOST_AUTO_TEST_CASE(of_files_that_cannot_all_be_made_none_is) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace tls_files_test
 }  // namespace troupe

@@ -14,7 +14,7 @@
 #include "tests/net/processes.h"
 
 namespace troupe {
-namespace {
+namespace tls_link_test {
 
 using namespace std::chrono_literals;
 using Result = Link::Result;
@@ -238,5 +238,5 @@ BOOST_AUTO_TEST_CASE(the_end_of_a_long_handshake_is_sent_while_an_answer_is_awai
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace tls_link_test
 }  // namespace troupe

@@ -19,7 +19,7 @@
 #include "troupe/server.h"
 
 namespace troupe {
-namespace {
+namespace tls_test {
 
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
@@ -418,5 +418,5 @@ BOOST_AUTO_TEST_CASE(the_certificate_of_a_local_cluster_is_its_owners_alone) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace tls_test
 }  // namespace troupe

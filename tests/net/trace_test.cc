@@ -12,7 +12,7 @@
 #include "tests/net/processes.h"
 
 namespace troupe {
-namespace {
+namespace trace_test {
 
 namespace fs = std::filesystem;
 
@@ -264,5 +264,5 @@ BOOST_AUTO_TEST_CASE(workers_that_train_together_are_one_trace) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace trace_test
 }  // namespace troupe

@@ -6,7 +6,7 @@
 #include "tests/nn/nn_test_util.h"
 
 namespace troupe {
-namespace {
+namespace activation_test {
 
 const DType kFloats[] = {DType::kFloat, DType::kDouble, DType::kHalf, DType::kBfloat16};
 const DType kReals[] = {DType::kFloat, DType::kDouble, DType::kHalf,  DType::kBfloat16, DType::kInt32,  DType::kInt64,
@@ -251,5 +251,5 @@ BOOST_AUTO_TEST_CASE(l2_loss_and_in_top_k) {
   CheckRefused("InTopK", {Tensor::Vector<float>({1}), Tensor::Vector<int32_t>({1})}, {{"k", 1}}, "2-dimensional");
 }
 
-}  // namespace
+}  // namespace activation_test
 }  // namespace troupe

@@ -8,7 +8,7 @@
 #include "tests/nn/conv_oracle.h"
 
 namespace troupe {
-namespace {
+namespace conv_direct_test {
 
 std::vector<int> Levels() {
   std::vector<int> levels = {IsaLevel()};
@@ -136,5 +136,5 @@ BOOST_AUTO_TEST_CASE(the_choice_is_by_shape_alone) {
   }
 }
 
-}  // namespace
+}  // namespace conv_direct_test
 }  // namespace troupe

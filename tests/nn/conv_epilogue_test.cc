@@ -12,7 +12,7 @@
 #include "troupe/op_def.h"
 
 namespace troupe {
-namespace {
+namespace conv_epilogue_test {
 
 const ConvShape kShapes[] = {MakeConvShape(3, 9, 8, 1, 6, 6, 6, 1),   MakeConvShape(5, 8, 11, 6, 5, 5, 12, 2),
                              MakeConvShape(2, 7, 7, 12, 4, 4, 24, 2), MakeConvShape(2, 5, 5, 3, 3, 3, 33, 1),
@@ -207,5 +207,5 @@ BOOST_AUTO_TEST_CASE(fused_convolutions_of_nothing) {
   CheckClose(w[1], std::vector<double>(5), "no images, no bias gradient");
 }
 
-}  // namespace
+}  // namespace conv_epilogue_test
 }  // namespace troupe

@@ -11,7 +11,7 @@
 #include "troupe/troupe.h"
 
 namespace troupe {
-namespace {
+namespace conv_split_test {
 
 BOOST_AUTO_TEST_SUITE(conv_split)
 
@@ -139,5 +139,5 @@ BOOST_AUTO_TEST_CASE(the_library_keeps_a_constant_filter) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace conv_split_test
 }  // namespace troupe

@@ -11,7 +11,7 @@
 #include "troupe/shape_inference.h"
 
 namespace troupe {
-namespace {
+namespace conv_test {
 
 struct ConvCase {
   int64_t n, h, w, c, kh, kw, oc;  // oc: the multiplier of a depthwise one
@@ -349,5 +349,5 @@ BOOST_AUTO_TEST_CASE(the_library_uses_its_own_kernels) {
   }
 }
 
-}  // namespace
+}  // namespace conv_test
 }  // namespace troupe

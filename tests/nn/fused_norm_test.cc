@@ -9,7 +9,7 @@
 #include "tests/common/run_text.h"
 
 namespace troupe {
-namespace {
+namespace fused_norm_test {
 
 struct Case {
   std::string conv = "Conv2D", norm = "FusedBatchNormV3", activation, format = "NHWC";
@@ -138,5 +138,5 @@ BOOST_AUTO_TEST_CASE(errors_name_the_separate_nodes) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace fused_norm_test
 }  // namespace troupe

@@ -11,7 +11,7 @@
 #include "tests/common/run_text.h"
 
 namespace troupe {
-namespace {
+namespace fused_rows_test {
 
 constexpr char kArgs[] = R"(
     x = Placeholder[dtype=float32]
@@ -268,5 +268,5 @@ BOOST_AUTO_TEST_CASE(gradients_are_those_of_the_separate_nodes) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace fused_rows_test
 }  // namespace troupe

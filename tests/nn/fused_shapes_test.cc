@@ -3,7 +3,7 @@
 #include "tests/common/run_text.h"
 
 namespace troupe {
-namespace {
+namespace fused_shapes_test {
 
 // `name`, which the graph takes for of the shape `known`, has the value of the placeholder
 // `in_<name>`.
@@ -100,5 +100,5 @@ BOOST_AUTO_TEST_CASE(an_axis_that_is_not_the_last_one) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace fused_shapes_test
 }  // namespace troupe

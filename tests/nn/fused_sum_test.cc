@@ -10,7 +10,7 @@
 #include "tests/common/run_text.h"
 
 namespace troupe {
-namespace {
+namespace fused_sum_test {
 
 // By each of the ways to compute a convolution, small and larger than a second-level cache.
 struct Shape {
@@ -245,5 +245,5 @@ BOOST_AUTO_TEST_CASE(what_is_not_finite_goes_the_same_ways) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace fused_sum_test
 }  // namespace troupe

@@ -12,7 +12,7 @@
 #include "tests/sanitizers/sanitized.h"
 
 namespace troupe {
-namespace {
+namespace fused_test {
 
 struct Case {
   const char *what, *text, *fused_op;
@@ -480,5 +480,5 @@ BOOST_AUTO_TEST_CASE(errors_name_the_lines_that_were_written) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace fused_test
 }  // namespace troupe

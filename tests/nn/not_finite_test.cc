@@ -14,7 +14,7 @@
 #include "tests/nn/conv_oracle.h"
 
 namespace troupe {
-namespace {
+namespace not_finite_test {
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN(), kInf = std::numeric_limits<float>::infinity();
 
@@ -355,5 +355,5 @@ BOOST_AUTO_TEST_CASE(cross_entropy) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace not_finite_test
 }  // namespace troupe

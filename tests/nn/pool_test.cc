@@ -5,7 +5,7 @@
 #include "tests/nn/nn_test_util.h"
 
 namespace troupe {
-namespace {
+namespace pool_test {
 
 struct PoolCase {
   int64_t n, h, w, c, kh, kw, sh, sw;
@@ -242,5 +242,5 @@ BOOST_AUTO_TEST_CASE(batch_normalisation) {
   BOOST_CHECK(std::isnan(empty[1].data<float>()[0]) && empty[3].data<float>()[0] == 0);
 }
 
-}  // namespace
+}  // namespace pool_test
 }  // namespace troupe

@@ -6,7 +6,7 @@
 #include "tests/nn/nn_test_util.h"
 
 namespace troupe {
-namespace {
+namespace top_k_test {
 
 BOOST_AUTO_TEST_CASE(top_k_of_every_type) {
   for (DType t : {DType::kFloat, DType::kDouble, DType::kHalf, DType::kBfloat16, DType::kInt8, DType::kInt16,
@@ -43,5 +43,5 @@ BOOST_AUTO_TEST_CASE(top_k_of_every_type) {
   CheckRefused("TopKV2", {Tensor::Vector<float>({1, 2}), Tensor::Scalar<int32_t>(-1)}, {}, "Need k >= 0");
 }
 
-}  // namespace
+}  // namespace top_k_test
 }  // namespace troupe

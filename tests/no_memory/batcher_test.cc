@@ -7,7 +7,7 @@
 #include "troupe/serving.h"
 
 namespace troupe {
-namespace {
+namespace batcher_test {
 
 using testing::AtEachAllocation;
 using testing::Failing;
@@ -88,5 +88,5 @@ BOOST_AUTO_TEST_CASE(edge_9_whoever_asks_without_memory_is_answered) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace batcher_test
 }  // namespace troupe

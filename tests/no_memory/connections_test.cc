@@ -11,7 +11,7 @@
 #include "tests/no_memory/each_allocation.h"
 
 namespace troupe {
-namespace {
+namespace connections_test {
 
 using namespace std::chrono_literals;
 using testing::AtEachAllocation;
@@ -96,5 +96,5 @@ BOOST_AUTO_TEST_CASE(a_link_that_has_no_memory_for_what_it_sends_ends_alone) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace connections_test
 }  // namespace troupe

@@ -12,7 +12,7 @@
 #include "troupe/text.h"
 
 namespace troupe {
-namespace {
+namespace graph_test {
 
 using testing::AtEachAllocation;
 using testing::Failing;
@@ -286,5 +286,5 @@ BOOST_AUTO_TEST_CASE(a_compile_is_answered) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace graph_test
 }  // namespace troupe

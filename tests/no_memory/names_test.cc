@@ -8,7 +8,7 @@
 #include "troupe/open_cast.h"
 
 namespace troupe {
-namespace {
+namespace names_test {
 
 using testing::AtEachAllocation;
 using testing::Failing;
@@ -52,5 +52,5 @@ BOOST_AUTO_TEST_CASE(an_actor_is_named_everywhere_or_nowhere) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace names_test
 }  // namespace troupe

@@ -12,7 +12,7 @@
 #include "troupe/troupe.h"
 
 namespace troupe {
-namespace {
+namespace numerics_test {
 
 using testing::Failing;
 
@@ -123,5 +123,5 @@ BOOST_AUTO_TEST_CASE(a_dump_without_memory_for_its_message_is_told) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace numerics_test
 }  // namespace troupe

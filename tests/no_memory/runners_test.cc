@@ -12,7 +12,7 @@
 #include "troupe/train/queue_runner.h"
 
 namespace troupe {
-namespace {
+namespace runners_test {
 
 // Allocation so many of the thread that runs the kernel fails from there on; -1: none.
 std::atomic<long> fails_behind{-1};
@@ -68,5 +68,5 @@ BOOST_AUTO_TEST_CASE(a_runner_hears_how_its_step_ended) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace runners_test
 }  // namespace troupe

@@ -11,7 +11,7 @@
 #include "troupe/troupe.h"
 
 namespace troupe {
-namespace {
+namespace saves_test {
 
 // A session with a variable, and what saves it.
 struct Model {
@@ -200,5 +200,5 @@ BOOST_AUTO_TEST_CASE(the_bytes_of_a_graph_are_made_or_not) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace saves_test
 }  // namespace troupe

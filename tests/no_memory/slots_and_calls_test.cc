@@ -11,7 +11,7 @@
 #include "tests/no_memory/failing.h"
 
 namespace troupe {
-namespace {
+namespace slots_and_calls_test {
 
 using namespace std::chrono_literals;
 using testing::Failing;
@@ -109,5 +109,5 @@ BOOST_AUTO_TEST_CASE(a_token_without_memory_holds_up_nobody_who_leaves_it) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace slots_and_calls_test
 }  // namespace troupe

@@ -7,7 +7,7 @@
 #include "tests/queue/queue_test_util.h"
 
 namespace troupe::queue {
-namespace {
+namespace state_machine_test {
 
 using testing::AtEachAllocation;
 using testing::Failing;
@@ -162,5 +162,5 @@ BOOST_AUTO_TEST_CASE(a_queue_with_an_actor_ends_when_there_is_memory_again) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace state_machine_test
 }  // namespace troupe::queue

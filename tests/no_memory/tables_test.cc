@@ -17,7 +17,7 @@
 #include "tests/no_memory/each_allocation.h"
 
 namespace troupe {
-namespace {
+namespace tables_test {
 
 using testing::AtEachAllocation;
 using testing::Failing;
@@ -360,5 +360,5 @@ BOOST_AUTO_TEST_CASE(a_lookup_table_has_whole_entries) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace tables_test
 }  // namespace troupe

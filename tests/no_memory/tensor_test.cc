@@ -4,7 +4,7 @@
 #include "troupe/tensor.h"
 
 namespace troupe {
-namespace {
+namespace tensor_test {
 
 using testing::AtEachAllocation;
 using testing::Failing;
@@ -59,5 +59,5 @@ BOOST_AUTO_TEST_CASE(a_tensor_that_could_not_be_made_has_no_memory) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace tensor_test
 }  // namespace troupe

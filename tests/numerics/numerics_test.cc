@@ -20,7 +20,7 @@
 #include "troupe/troupe.h"
 
 namespace troupe {
-namespace {
+namespace numerics_test {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInf = std::numeric_limits<float>::infinity();
@@ -557,5 +557,5 @@ BOOST_AUTO_TEST_CASE(a_folder_that_cannot_be_written_is_told_beside_the_error) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace numerics_test
 }  // namespace troupe

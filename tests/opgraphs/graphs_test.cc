@@ -12,7 +12,7 @@
 #include "troupe/session.h"
 
 namespace troupe::test {
-namespace {
+namespace graphs_test {
 
 constexpr double kTolerance = 1e-5;
 
@@ -211,5 +211,5 @@ BOOST_AUTO_TEST_CASE(a_difference_is_noticed) {
   BOOST_CHECK_NE(Difference(Tensor::Scalar<int32_t>(1000000), Tensor::Scalar<int32_t>(1000001), kTolerance), "");
 }
 
-}  // namespace
+}  // namespace graphs_test
 }  // namespace troupe::test

@@ -6,7 +6,7 @@
 #include "troupe/import_export.h"
 
 namespace troupe::test {
-namespace {
+namespace case_file_test {
 
 BOOST_AUTO_TEST_CASE(a_case_has_all_its_parts) {
   const Case c = ParseCase(
@@ -89,5 +89,5 @@ BOOST_AUTO_TEST_CASE(a_wrong_value_is_told) {
   BOOST_TEST(WrongOutputs(c, std::vector<Tensor>{one, off}).find("output 1: element 1") == 0u);
 }
 
-}  // namespace
+}  // namespace case_file_test
 }  // namespace troupe::test

@@ -5,7 +5,7 @@
 #include "troupe/evaluate.h"
 
 namespace troupe::test {
-namespace {
+namespace errors_test {
 
 std::string Wrong(const Case& c) {
   const auto got = EvaluateOp(c.op, c.inputs, c.attrs, c.list_sizes);
@@ -28,5 +28,5 @@ void CheckErrors(const std::string& op, const std::vector<Case>& cases) {
 
 const EachOp kErrors("errors", {"errors"}, CheckErrors, __FILE__, __LINE__);
 
-}  // namespace
+}  // namespace errors_test
 }  // namespace troupe::test

@@ -15,7 +15,7 @@
 #include "troupe/node_builder.h"
 
 namespace troupe::test {
-namespace {
+namespace gradients_test {
 
 // Evaluates graphs without loops, node by node.
 class Evaluator {
@@ -272,5 +272,5 @@ void CheckSlopes(const std::string& op, const std::vector<Case>& cases) {
 
 const EachOp kSlopes("finite_differences", {"values"}, CheckSlopes, __FILE__, __LINE__);
 
-}  // namespace
+}  // namespace gradients_test
 }  // namespace troupe::test

@@ -11,7 +11,7 @@
 #include "troupe/text.h"
 
 namespace troupe::test {
-namespace {
+namespace opdefs_test {
 
 std::vector<std::string> Specs(const std::string& field) {
   std::vector<std::string> specs;
@@ -223,5 +223,5 @@ BOOST_AUTO_TEST_CASE(ops_are_defined_as_in_tensorflow) {
   BOOST_CHECK_GT(compared, 350);
 }
 
-}  // namespace
+}  // namespace opdefs_test
 }  // namespace troupe::test

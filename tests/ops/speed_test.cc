@@ -9,7 +9,7 @@
 #include "tests/ops/case_node.h"
 
 namespace troupe::test {
-namespace {
+namespace speed_test {
 
 using Clock = std::chrono::steady_clock;
 
@@ -54,5 +54,5 @@ void Time(const std::string& op, const std::vector<Case>& cases) {
 
 const EachOp kSpeed("speed", {"speed"}, Time, __FILE__, __LINE__, EachOp::kWhenNamed);
 
-}  // namespace
+}  // namespace speed_test
 }  // namespace troupe::test

@@ -9,7 +9,7 @@
 #include "troupe/session.h"
 
 namespace troupe::test {
-namespace {
+namespace values_test {
 
 void CheckKernels(const std::string& op, const std::vector<Case>& cases) {
   Tally tally("kernels", op);
@@ -100,5 +100,5 @@ BOOST_AUTO_TEST_CASE(every_recording_is_there) {
   for (const auto& [what, count] : kCounts) BOOST_TEST(ReadLines(what).size() >= count, what);
 }
 
-}  // namespace
+}  // namespace values_test
 }  // namespace troupe::test

@@ -7,7 +7,7 @@
 #include "troupe/session.h"
 
 namespace troupe::test {
-namespace {
+namespace variables_test {
 
 // A node whose type attrs are those of its inputs.
 Node* Add(Graph* graph, const std::string& name, const std::string& op, AttrMap attrs, const std::vector<Node*>& inputs,
@@ -136,5 +136,5 @@ void CheckTokenMessages(const std::string& op, const std::vector<Case>& cases) {
 const EachOp kVariables("variables", {"variables"}, CheckVariables, __FILE__, __LINE__);
 const EachOp kTokenMessages("variables_token_messages", {"variables"}, CheckTokenMessages, __FILE__, __LINE__);
 
-}  // namespace
+}  // namespace variables_test
 }  // namespace troupe::test

@@ -13,7 +13,7 @@
 #include "troupe/session.h"
 
 namespace troupe {
-namespace {
+namespace cancel_test {
 
 class EveryKernel : public KernelLookup {
  public:
@@ -112,5 +112,5 @@ BOOST_AUTO_TEST_CASE(no_more_is_computed_when_nobody_waits) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace cancel_test
 }  // namespace troupe

@@ -6,7 +6,7 @@
 #include "tests/passes/graphs.h"
 
 namespace troupe {
-namespace {
+namespace control_flow_test {
 
 // A loop "outer" with a loop "inner" in its body.
 const char* kNested = R"(
@@ -110,5 +110,5 @@ BOOST_AUTO_TEST_CASE(mixed_frames_are_refused_naming_both_nodes) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace control_flow_test
 }  // namespace troupe

@@ -6,7 +6,7 @@
 #include "tests/passes/graphs.h"
 
 namespace troupe {
-namespace {
+namespace cse_test {
 
 struct Case {
   const char *what, *before, *after;
@@ -124,5 +124,5 @@ BOOST_AUTO_TEST_CASE(a_cycle_is_an_error) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace cse_test
 }  // namespace troupe

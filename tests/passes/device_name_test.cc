@@ -4,7 +4,7 @@
 #include <boost/test/unit_test.hpp>
 
 namespace troupe {
-namespace {
+namespace device_name_test {
 
 BOOST_AUTO_TEST_SUITE(device_name)
 
@@ -130,5 +130,5 @@ BOOST_AUTO_TEST_CASE(a_request_matches_devices_that_have_all_it_names) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace device_name_test
 }  // namespace troupe

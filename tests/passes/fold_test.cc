@@ -7,7 +7,7 @@
 #include "troupe/shape_inference.h"
 
 namespace troupe {
-namespace {
+namespace fold_test {
 
 // Computes the test ops on int32 vectors; counts what it is asked.
 class TestEvaluator : public ConstantEvaluator {
@@ -302,5 +302,5 @@ BOOST_AUTO_TEST_CASE(a_cycle_is_an_error) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace fold_test
 }  // namespace troupe

@@ -8,7 +8,7 @@
 #include "tests/passes/graphs.h"
 
 namespace troupe {
-namespace {
+namespace fuse_test {
 
 // Devices of type "CPU" can do everything, others nothing that is fused.
 class Kernels : public KernelLookup {
@@ -434,5 +434,5 @@ BOOST_AUTO_TEST_CASE(element_wise_nodes_that_lead_to_one_value_fuse) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace fuse_test
 }  // namespace troupe

@@ -8,7 +8,7 @@
 #include "troupe/text.h"
 
 namespace troupe {
-namespace {
+namespace graphs_test {
 
 TROUPE_OP("TestAdd")
     .Input("x: T")
@@ -104,7 +104,7 @@ TROUPE_OP("TestAttrs")
     .Attr("lsh: list(shape) = []")
     .NotDifferentiable("test");
 
-}  // namespace
+}  // namespace graphs_test
 
 std::unique_ptr<Graph> MustParse(std::string_view text) {
   auto graph = ParseGraphText(text);

@@ -15,7 +15,7 @@
 #include "troupe/node_builder.h"
 
 namespace troupe {
-namespace {
+namespace linear_test {
 
 Node* Constant(Graph* g, const std::string& name) {
   return *NodeBuilder(g, name, "Const").Attr("dtype", DType::kFloat).Attr("value", Tensor::Scalar<float>(1)).Build();
@@ -205,5 +205,5 @@ BOOST_AUTO_TEST_CASE(passes_are_linear_in_fan_in_and_fan_out) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace linear_test
 }  // namespace troupe

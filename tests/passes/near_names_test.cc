@@ -4,7 +4,7 @@
 #include <boost/test/unit_test.hpp>
 
 namespace troupe {
-namespace {
+namespace near_names_test {
 
 std::vector<std::string> Near(std::string_view name, const std::vector<std::string>& candidates, size_t most = 3) {
   NearNames near(name);
@@ -55,5 +55,5 @@ BOOST_AUTO_TEST_CASE(the_nearest_of_many_is_kept) {
   BOOST_TEST(near.Best(1000).size() <= 100u);
 }
 
-}  // namespace
+}  // namespace near_names_test
 }  // namespace troupe

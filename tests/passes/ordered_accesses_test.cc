@@ -7,7 +7,7 @@
 #include "tests/passes/session_graphs.h"
 
 namespace troupe::test {
-namespace {
+namespace ordered_accesses_test {
 
 // Writes a graph with variables of both kinds, whose every access is ordered against the updates of
 // its variable, by control edges or by data; with branches and loops that read and update.
@@ -264,5 +264,5 @@ BOOST_AUTO_TEST_CASE(ordered_accesses_give_the_same_bits_wherever_they_run) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace ordered_accesses_test
 }  // namespace troupe::test

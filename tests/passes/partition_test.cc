@@ -8,7 +8,7 @@
 #include "tests/passes/interpreter.h"
 
 namespace troupe {
-namespace {
+namespace partition_test {
 
 const std::string kA = "/job:w/replica:0/task:0/device:CPU:0", kB = "/job:w/replica:0/task:1/device:CPU:0",
                   kC = "/job:w/replica:0/task:0/device:CPU:1";
@@ -419,5 +419,5 @@ BOOST_AUTO_TEST_CASE(recvs_that_are_not_needed_soon_are_held_back) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace partition_test
 }  // namespace troupe

@@ -8,7 +8,7 @@
 #include "tests/passes/graphs.h"
 
 namespace troupe {
-namespace {
+namespace place_test {
 
 const std::string kHost = "/job:w/replica:0/task:0", kPs = "/job:ps/replica:0/task:0";
 const std::string kCpu = kHost + "/device:CPU:0", kGpu0 = kHost + "/device:GPU:0", kGpu1 = kHost + "/device:GPU:1";
@@ -372,5 +372,5 @@ BOOST_AUTO_TEST_CASE(device_sets_are_checked) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace place_test
 }  // namespace troupe

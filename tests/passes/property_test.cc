@@ -16,7 +16,7 @@
 #include "troupe/text.h"
 
 namespace troupe {
-namespace {
+namespace property_test {
 
 class TestOpEvaluator : public ConstantEvaluator {
  public:
@@ -252,5 +252,5 @@ BOOST_AUTO_TEST_CASE(time_of_each_pass_on_a_large_graph) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace property_test
 }  // namespace troupe

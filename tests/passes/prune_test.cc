@@ -8,7 +8,7 @@
 #include "troupe/node_builder.h"
 
 namespace troupe {
-namespace {
+namespace prune_test {
 
 using Names = std::vector<std::string>;
 
@@ -300,5 +300,5 @@ BOOST_AUTO_TEST_CASE(cost_follows_what_is_needed) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace prune_test
 }  // namespace troupe

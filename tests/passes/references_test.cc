@@ -5,7 +5,7 @@
 #include "tests/passes/session_graphs.h"
 
 namespace troupe::test {
-namespace {
+namespace references_test {
 
 constexpr char kVariable[] = R"(
   one = Const[value=float32{1}]
@@ -294,5 +294,5 @@ BOOST_AUTO_TEST_CASE(a_value_of_the_first_iteration_alone_crosses_once) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace references_test
 }  // namespace troupe::test

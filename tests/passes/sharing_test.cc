@@ -7,7 +7,7 @@
 #include "troupe/graph.h"
 
 namespace troupe {
-namespace {
+namespace sharing_test {
 
 const char* kGraph = R"(
   x = TestFeed[dtype=float32, shape=[2,?]]
@@ -173,5 +173,5 @@ BOOST_AUTO_TEST_CASE(graphs_that_share_are_pruned_changed_and_dropped_on_differe
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace sharing_test
 }  // namespace troupe

@@ -6,7 +6,7 @@
 #include "tests/passes/graphs.h"
 
 namespace troupe {
-namespace {
+namespace text_test {
 
 BOOST_AUTO_TEST_SUITE(text)
 
@@ -79,5 +79,5 @@ BOOST_AUTO_TEST_CASE(errors_say_the_line) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace text_test
 }  // namespace troupe

@@ -6,7 +6,7 @@
 #include "troupe/text.h"
 
 namespace troupe::test {
-namespace {
+namespace variable_placement_test {
 
 BOOST_AUTO_TEST_SUITE(variable_placement)
 
@@ -87,5 +87,5 @@ BOOST_AUTO_TEST_CASE(what_an_extension_ties_must_be_where_it_can) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace variable_placement_test
 }  // namespace troupe::test

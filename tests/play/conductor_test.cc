@@ -4,7 +4,7 @@
 #include <boost/test/unit_test.hpp>
 
 namespace troupe::play {
-namespace {
+namespace conductor_test {
 
 PlannedProcess Process(const std::string& name, Kind kind, std::vector<std::string> after = {}) {
   PlannedProcess p;
@@ -95,5 +95,5 @@ BOOST_AUTO_TEST_CASE(edge_5_who_waits_for_one_that_is_over_would_wait_forever) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace conductor_test
 }  // namespace troupe::play

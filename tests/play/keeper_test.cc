@@ -6,7 +6,7 @@
 #include <caf/scheduler/test_coordinator.hpp>
 
 namespace troupe::play {
-namespace {
+namespace keeper_test {
 
 using namespace std::chrono_literals;
 
@@ -195,5 +195,5 @@ BOOST_AUTO_TEST_CASE(edge_10_the_end_stops_the_actors) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace keeper_test
 }  // namespace troupe::play

@@ -12,7 +12,7 @@
 #include "troupe/cluster.h"
 
 namespace troupe::play {
-namespace {
+namespace plan_test {
 
 absl::StatusOr<Plan> PlanOf(const std::string& text) {
   const auto topology = Topology::Parse(text, "a.play");
@@ -151,5 +151,5 @@ BOOST_AUTO_TEST_CASE(what_would_be_started_is_told) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace plan_test
 }  // namespace troupe::play

@@ -18,7 +18,7 @@
 #include "troupe/tls.h"
 
 namespace troupe::play {
-namespace {
+namespace play_test {
 
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
@@ -428,5 +428,5 @@ BOOST_AUTO_TEST_CASE(the_command_checks_plays_and_tells) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace play_test
 }  // namespace troupe::play

@@ -11,7 +11,7 @@
 #include "tests/play/topologies.h"
 
 namespace troupe::play {
-namespace {
+namespace topology_test {
 
 std::string Message(const std::string& text) {
   const auto topology = Topology::Parse(text, "a.play");
@@ -315,5 +315,5 @@ BOOST_AUTO_TEST_CASE(random_bytes_give_an_answer) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace topology_test
 }  // namespace troupe::play

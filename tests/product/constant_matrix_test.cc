@@ -13,7 +13,7 @@
 #include "tests/common/run_text.h"
 
 namespace troupe {
-namespace {
+namespace constant_matrix_test {
 
 struct Options {
   bool transposed = false, bias = false, fuse = true;
@@ -178,5 +178,5 @@ BOOST_AUTO_TEST_CASE(a_constant_that_a_loop_takes_in) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace constant_matrix_test
 }  // namespace troupe

@@ -11,7 +11,7 @@ TROUPE_ISA_TABLE(GemmF32Table, kGemmF32, PickGemmF32)
 TROUPE_ISA_TABLE(GemvF32Table, kGemvF32, PickGemvF32)
 
 namespace troupe {
-namespace {
+namespace gemm_f32_test {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
@@ -334,5 +334,5 @@ BOOST_AUTO_TEST_CASE(fused_bits) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace gemm_f32_test
 }  // namespace troupe

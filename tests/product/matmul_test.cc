@@ -6,7 +6,7 @@
 #include "tests/nn/nn_test_util.h"
 
 namespace troupe {
-namespace {
+namespace matmul_test {
 
 using Complex = std::complex<double>;
 
@@ -203,5 +203,5 @@ BOOST_AUTO_TEST_CASE(several_threads_run_one_kernel) {
   BOOST_CHECK_EQUAL(wrong, 0);
 }
 
-}  // namespace
+}  // namespace matmul_test
 }  // namespace troupe

@@ -6,7 +6,7 @@
 #include "troupe/strings.h"
 
 namespace troupe {
-namespace {
+namespace checkpoint_test {
 
 void Save(const std::string& prefix, float first, bool more) {
   auto writer = CheckpointWriter::Create(prefix);
@@ -112,5 +112,5 @@ BOOST_AUTO_TEST_CASE(checkpoints_are_compared_and_renamed) {
   }
 }
 
-}  // namespace
+}  // namespace checkpoint_test
 }  // namespace troupe

@@ -9,7 +9,7 @@
 #include "troupe/strings.h"
 
 namespace troupe {
-namespace {
+namespace numerics_test {
 
 constexpr const char* kGraph = R"(
 versions { producer: 27 }
@@ -75,5 +75,5 @@ BOOST_AUTO_TEST_CASE(an_update_is_replayed_with_the_variable_as_it_was) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace numerics_test
 }  // namespace troupe

@@ -8,7 +8,7 @@
 #include "troupe/troupe.h"
 
 namespace troupe {
-namespace {
+namespace options_test {
 
 bool Has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
@@ -126,5 +126,5 @@ BOOST_AUTO_TEST_CASE(a_library_that_cannot_be_loaded_is_a_failure_one_can_read) 
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace options_test
 }  // namespace troupe

@@ -9,7 +9,7 @@
 #include "troupe/strings.h"
 
 namespace troupe {
-namespace {
+namespace output_test {
 
 struct Fixture {
   Folder folder;
@@ -162,5 +162,5 @@ BOOST_AUTO_TEST_CASE(memory_that_cannot_be_had_is_a_sentence) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace output_test
 }  // namespace troupe

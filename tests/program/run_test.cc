@@ -8,7 +8,7 @@
 #include "troupe/strings.h"
 
 namespace troupe {
-namespace {
+namespace run_test {
 
 const std::vector<std::string> kDtypes = {"FLOAT", "DOUBLE",    "HALF",       "BFLOAT16", "INT8",   "INT16",
                                           "INT32", "INT64",     "UINT8",      "UINT16",   "UINT32", "UINT64",
@@ -403,5 +403,5 @@ BOOST_AUTO_TEST_CASE(help_ends_with_0) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace run_test
 }  // namespace troupe

@@ -6,7 +6,7 @@
 #include "troupe/troupe.h"
 
 namespace troupe {
-namespace {
+namespace saved_model_test {
 
 // y = w x, and twice that, with two signatures or one.
 struct Fixture {
@@ -85,5 +85,5 @@ BOOST_AUTO_TEST_CASE(mistakes_are_told) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace saved_model_test
 }  // namespace troupe

@@ -4,7 +4,7 @@
 #include "tests/program/program_test.h"
 
 namespace troupe {
-namespace {
+namespace show_test {
 
 bool Has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
@@ -73,5 +73,5 @@ BOOST_AUTO_TEST_CASE(a_graph_is_shown_before_and_after_passes) {
   BOOST_TEST(RunProgram({"graph", folder.Path("none")}).status == 1);
 }
 
-}  // namespace
+}  // namespace show_test
 }  // namespace troupe

@@ -10,7 +10,7 @@
 #include "troupe/strings.h"
 
 namespace troupe {
-namespace {
+namespace trace_command_test {
 
 std::string Line(const JsonValue& part) {
   const auto text = [&](const char* key) {
@@ -239,5 +239,5 @@ BOOST_AUTO_TEST_CASE(what_is_no_trace_is_told_with_its_place) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace trace_command_test
 }  // namespace troupe

@@ -11,7 +11,7 @@
 #include "tools/troupe/trace_merge.h"
 
 namespace troupe {
-namespace {
+namespace trace_damage_test {
 
 constexpr const char* kWorker = "/job:worker/replica:0/task:0";
 
@@ -318,5 +318,5 @@ BOOST_AUTO_TEST_CASE(files_of_exchanged_parts_do_no_harm) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace trace_damage_test
 }  // namespace troupe

@@ -10,7 +10,7 @@
 #include "troupe/strings.h"
 
 namespace troupe {
-namespace {
+namespace trace_test {
 
 using google::protobuf::Value;
 
@@ -83,5 +83,5 @@ BOOST_AUTO_TEST_CASE(it_has_rows_for_executor_kernels_queues_and_checkpointer) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace trace_test
 }  // namespace troupe

@@ -5,7 +5,7 @@
 #include "troupe/strings.h"
 
 namespace troupe {
-namespace {
+namespace tune_test {
 
 bool Has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
@@ -158,5 +158,5 @@ BOOST_AUTO_TEST_CASE(mistakes) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace tune_test
 }  // namespace troupe

@@ -8,7 +8,7 @@
 #include "troupe/proto/tensor_shape.pb.h"
 
 namespace troupe {
-namespace {
+namespace attr_proto_test {
 
 absl::StatusOr<AttrValue> Read(const std::string& text) {
   proto::AttrValue p;
@@ -108,5 +108,5 @@ BOOST_AUTO_TEST_CASE(a_shape_of_too_many_dimensions_is_refused) {
   BOOST_TEST(ShapeFromProto(p).status().message() == "a shape may have at most 254 dimensions, not 255");
 }
 
-}  // namespace
+}  // namespace attr_proto_test
 }  // namespace troupe

@@ -21,7 +21,7 @@
 #include "troupe/strings.h"
 
 namespace troupe {
-namespace {
+namespace fields_test {
 
 using google::protobuf::Descriptor;
 using google::protobuf::EnumDescriptor;
@@ -122,5 +122,5 @@ BOOST_AUTO_TEST_CASE(print_the_names_for_the_recorder) {
   BOOST_TEST_MESSAGE("proto_fields.py" << names);
 }
 
-}  // namespace
+}  // namespace fields_test
 }  // namespace troupe

@@ -10,7 +10,7 @@
 #include "troupe/resource.h"
 
 namespace troupe {
-namespace {
+namespace tensor_proto_test {
 
 proto::TensorProto Parse(const std::string& text) {
   proto::TensorProto p;
@@ -203,5 +203,5 @@ BOOST_AUTO_TEST_CASE(a_handle_keeps_its_name_and_loses_its_object) {
   BOOST_TEST((back.scalar<ResourceHandle>().object() == nullptr));
 }
 
-}  // namespace
+}  // namespace tensor_proto_test
 }  // namespace troupe

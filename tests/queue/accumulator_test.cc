@@ -15,7 +15,7 @@
 #include "troupe/resource_state.h"
 
 namespace troupe::accumulator {
-namespace {
+namespace accumulator_test {
 
 BOOST_AUTO_TEST_SUITE(accumulators)
 
@@ -352,5 +352,5 @@ BOOST_AUTO_TEST_CASE(rows_go_through_a_session) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace accumulator_test
 }  // namespace troupe::accumulator

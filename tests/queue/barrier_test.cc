@@ -8,7 +8,7 @@
 #include "troupe/resource_state.h"
 
 namespace troupe::queue {
-namespace {
+namespace barrier_test {
 
 BOOST_AUTO_TEST_SUITE(barriers)
 
@@ -233,5 +233,5 @@ BOOST_AUTO_TEST_CASE(ops_in_a_session) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace barrier_test
 }  // namespace troupe::queue

@@ -7,7 +7,7 @@
 #include "tests/queue/started.h"
 
 namespace troupe::train {
-namespace {
+namespace bucket_test {
 
 BOOST_AUTO_TEST_SUITE(bucket)
 
@@ -112,5 +112,5 @@ BOOST_AUTO_TEST_CASE(buckets_that_cannot_be_are_refused) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace bucket_test
 }  // namespace troupe::train

@@ -14,7 +14,7 @@
 #include "troupe/train/saver.h"
 
 namespace troupe::train {
-namespace {
+namespace coordinator_test {
 
 BOOST_AUTO_TEST_SUITE(coordinator)
 
@@ -356,5 +356,5 @@ BOOST_AUTO_TEST_CASE(tensorflows_pipeline_runs) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace coordinator_test
 }  // namespace troupe::train

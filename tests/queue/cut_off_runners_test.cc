@@ -11,7 +11,7 @@
 #include "troupe/train/monitored_session.h"
 
 namespace troupe::train {
-namespace {
+namespace cut_off_runners_test {
 
 BOOST_AUTO_TEST_SUITE(cut_off_runners)
 
@@ -106,5 +106,5 @@ BOOST_AUTO_TEST_CASE(a_death_before_a_further_step_costs_no_element) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace cut_off_runners_test
 }  // namespace troupe::train

@@ -6,7 +6,7 @@
 #include "tests/queue/started.h"
 
 namespace troupe::train {
-namespace {
+namespace input_test {
 
 BOOST_AUTO_TEST_SUITE(input)
 
@@ -167,5 +167,5 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_batched_is_said_when_it_is_built) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace input_test
 }  // namespace troupe::train

@@ -18,7 +18,7 @@
 #include "troupe/troupe.h"
 
 namespace troupe::reader {
-namespace {
+namespace lmdb_test {
 
 BOOST_AUTO_TEST_SUITE(lmdb)
 
@@ -236,5 +236,5 @@ BOOST_AUTO_TEST_CASE(a_session_reads_pairs) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace lmdb_test
 }  // namespace troupe::reader

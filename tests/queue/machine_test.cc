@@ -3,7 +3,7 @@
 #include "tests/queue/queue_test_util.h"
 
 namespace troupe::queue {
-namespace {
+namespace machine_test {
 
 BOOST_AUTO_TEST_SUITE(machine)
 
@@ -340,5 +340,5 @@ BOOST_AUTO_TEST_CASE(saved_queues_of_all_shapes_and_bad_states) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace machine_test
 }  // namespace troupe::queue

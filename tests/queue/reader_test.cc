@@ -18,7 +18,7 @@
 #include "troupe/readers.h"
 
 namespace troupe::reader {
-namespace {
+namespace reader_test {
 
 using queue::Queue;
 
@@ -587,5 +587,5 @@ BOOST_AUTO_TEST_CASE(readers_belong_to_a_snapshot_of_the_session) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace reader_test
 }  // namespace troupe::reader

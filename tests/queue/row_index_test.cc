@@ -6,7 +6,7 @@
 #include <random>
 
 namespace troupe {
-namespace {
+namespace row_index_test {
 
 BOOST_AUTO_TEST_SUITE(row_index)
 
@@ -54,5 +54,5 @@ BOOST_AUTO_TEST_CASE(rows_are_found_as_in_a_map) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace row_index_test
 }  // namespace troupe

@@ -12,7 +12,7 @@
 #include "troupe/train/queue_runner.h"
 
 namespace troupe {
-namespace {
+namespace runner_time_test {
 
 using namespace std::chrono_literals;
 
@@ -127,5 +127,5 @@ BOOST_AUTO_TEST_CASE(a_runner_cancels_its_queue_when_the_coordinator_knows_why) 
   });
 }
 
-}  // namespace
+}  // namespace runner_time_test
 }  // namespace troupe

@@ -18,7 +18,7 @@
 #include "troupe/proto/graph.pb.h"
 
 namespace troupe::queue {
-namespace {
+namespace sessions_test {
 
 BOOST_AUTO_TEST_SUITE(sessions)
 
@@ -559,5 +559,5 @@ BOOST_AUTO_TEST_CASE(a_queue_on_another_device_and_in_a_loop) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace sessions_test
 }  // namespace troupe::queue

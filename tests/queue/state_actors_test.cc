@@ -10,7 +10,7 @@
 #include "tests/queue/queue_test_util.h"
 
 namespace troupe::queue {
-namespace {
+namespace state_actors_test {
 
 BOOST_AUTO_TEST_SUITE(state_actors)
 
@@ -209,5 +209,5 @@ BOOST_FIXTURE_TEST_CASE(edges_12_and_13_a_container_watches_its_queues, OneQueue
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace state_actors_test
 }  // namespace troupe::queue

@@ -10,7 +10,7 @@
 #include "tests/queue/queue_test_util.h"
 
 namespace troupe {
-namespace {
+namespace step_cut_test {
 
 using namespace std::chrono_literals;
 
@@ -50,5 +50,5 @@ BOOST_AUTO_TEST_CASE(a_gate_that_was_reopened_stays_open_for_a_while) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace step_cut_test
 }  // namespace troupe

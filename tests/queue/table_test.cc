@@ -18,7 +18,7 @@
 #include "troupe/train/monitored_session.h"
 
 namespace troupe::table {
-namespace {
+namespace table_test {
 
 BOOST_AUTO_TEST_SUITE(tables)
 
@@ -481,5 +481,5 @@ BOOST_AUTO_TEST_CASE(eight_writers_and_no_reader_sees_half_an_update) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace table_test
 }  // namespace troupe::table

@@ -7,7 +7,7 @@
 #include "troupe/troupe.h"
 
 namespace troupe {
-namespace {
+namespace users_ops_test {
 
 TROUPE_OP("UsersTable")
     .Output("table: resource")
@@ -59,5 +59,5 @@ BOOST_AUTO_TEST_CASE(elements_of_a_queue_begin_with_a_priority_when_they_have_on
   BOOST_TEST(plain[0].shape().DebugString() == "[2]");
 }
 
-}  // namespace
+}  // namespace users_ops_test
 }  // namespace troupe

@@ -14,7 +14,7 @@
 #include "troupe/tensor.h"
 
 namespace troupe::race {
-namespace {
+namespace allocator_test {
 
 constexpr size_t kSizes[] = {8, 40, 100, 700, 5000, 16000, 40000, 300000};
 
@@ -374,5 +374,5 @@ BOOST_FIXTURE_TEST_CASE(blocks_that_nobody_needs_go_in_time, EmptyCache) {
 }
 #endif
 
-}  // namespace
+}  // namespace allocator_test
 }  // namespace troupe::race

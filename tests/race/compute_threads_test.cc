@@ -12,7 +12,7 @@
 #include "troupe/compute_threads.h"
 
 namespace troupe::race {
-namespace {
+namespace compute_threads_test {
 
 BOOST_AUTO_TEST_CASE(loops_of_many_callers_cover_their_ranges) {
   constexpr int kCallers = 3, kRounds = 200;
@@ -304,5 +304,5 @@ BOOST_AUTO_TEST_CASE(an_exception_out_of_a_job_ends_nobody) {
   BOOST_TEST((next.get_future().wait_for(std::chrono::seconds(60)) == std::future_status::ready));
 }
 
-}  // namespace
+}  // namespace compute_threads_test
 }  // namespace troupe::race

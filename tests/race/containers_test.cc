@@ -17,7 +17,7 @@
 #include "troupe/resource_container.h"
 
 namespace troupe::race {
-namespace {
+namespace containers_test {
 
 struct Thing : Resource {
   explicit Thing(std::atomic<int>* alive) : alive(alive) { alive->fetch_add(1, std::memory_order_relaxed); }
@@ -267,5 +267,5 @@ BOOST_AUTO_TEST_CASE(a_stream_gives_every_stretch_once) {
   BOOST_TEST((all == expected));
 }
 
-}  // namespace
+}  // namespace containers_test
 }  // namespace troupe::race

@@ -7,7 +7,7 @@
 #include "tests/race/threads.h"
 
 namespace troupe::race {
-namespace {
+namespace executor_set_test {
 
 // A signature without parts, so that its sets spawn no actors.
 struct Slots {
@@ -61,5 +61,5 @@ BOOST_FIXTURE_TEST_CASE(sets_are_gone_after_the_end_of_their_session, Slots) {
   BOOST_TEST(signature.use_count() == 1);
 }
 
-}  // namespace
+}  // namespace executor_set_test
 }  // namespace troupe::race

@@ -7,7 +7,7 @@
 #include "tests/race/threads.h"
 
 namespace troupe::race {
-namespace {
+namespace lane_test {
 
 using Clock = std::chrono::steady_clock;
 
@@ -86,5 +86,5 @@ BOOST_AUTO_TEST_CASE(a_lane_may_go_as_soon_as_the_last_part_is_done) {
   }
 }
 
-}  // namespace
+}  // namespace lane_test
 }  // namespace troupe::race

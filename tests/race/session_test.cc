@@ -8,7 +8,7 @@
 #include "tests/actors/graphs.h"
 
 namespace troupe::race {
-namespace {
+namespace session_test {
 
 // A loop that only cancellation ends.
 Output Endless(const Scope& root) {
@@ -137,6 +137,6 @@ BOOST_AUTO_TEST_CASE(sessions_end_while_their_steps_run) {
   }
 }
 
-}  // namespace
+}  // namespace session_test
 }  // namespace troupe::race
 #endif  // !TROUPE_TEST_TSAN

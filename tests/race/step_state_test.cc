@@ -13,7 +13,7 @@
 #include "troupe/troupe.h"
 
 namespace troupe::race {
-namespace {
+namespace step_state_test {
 
 std::shared_ptr<const CompiledPart> Compile(const Scope& root, const Names& feeds, const Names& fetches, int threads) {
   BOOST_REQUIRE_MESSAGE(root.ok(), root.status());
@@ -186,5 +186,5 @@ BOOST_AUTO_TEST_CASE(costly_branches_run_as_jobs) {
   BOOST_TEST(jobs > 0);
 }
 
-}  // namespace
+}  // namespace step_state_test
 }  // namespace troupe::race

@@ -5,7 +5,7 @@
 #include "tests/race/threads.h"
 
 namespace troupe::race {
-namespace {
+namespace variable_slot_test {
 
 constexpr int64_t kElements = 512;
 
@@ -78,5 +78,5 @@ BOOST_AUTO_TEST_CASE(assignments_clears_and_reads_may_cross) {
   BOOST_TEST(wrong.count() == 0);
 }
 
-}  // namespace
+}  // namespace variable_slot_test
 }  // namespace troupe::race

@@ -11,7 +11,7 @@
 #include "troupe/troupe.h"
 
 namespace troupe {
-namespace {
+namespace candidate_sampler_test {
 
 absl::StatusOr<std::vector<Tensor>> Draw(const char* op, int64_t n, int64_t range, bool unique) {
   return EvaluateOp(
@@ -188,5 +188,5 @@ BOOST_AUTO_TEST_CASE(hits_among_the_draws) {
   BOOST_TEST(absl::IsInvalidArgument(wrong.status()), wrong.status());
 }
 
-}  // namespace
+}  // namespace candidate_sampler_test
 }  // namespace troupe

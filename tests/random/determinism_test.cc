@@ -12,7 +12,7 @@
 #include "troupe/proto/config.pb.h"
 
 namespace troupe {
-namespace {
+namespace determinism_test {
 
 // Passes its input on, and takes longer in every other run: jobs of later iterations end before
 // those of earlier ones.
@@ -248,5 +248,5 @@ BOOST_AUTO_TEST_CASE(only_stateful_nodes_wait_for_their_turn) {
   BOOST_TEST(overlap);
 }
 
-}  // namespace
+}  // namespace determinism_test
 }  // namespace troupe

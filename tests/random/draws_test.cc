@@ -8,7 +8,7 @@
 #include "tests/cases/same_value.h"
 
 namespace troupe::test {
-namespace {
+namespace draws_test {
 
 // A node with its kernel, in a session of its own.
 class Drawn {
@@ -133,5 +133,5 @@ BOOST_AUTO_TEST_CASE(parameters_that_are_refused) {
               std::string::npos);
 }
 
-}  // namespace
+}  // namespace draws_test
 }  // namespace troupe::test

@@ -8,7 +8,7 @@
 #include "kernels/random/philox.h"
 
 namespace troupe {
-namespace {
+namespace random_ops_test {
 
 absl::StatusOr<Tensor> Draw(std::string_view op, std::vector<Tensor> inputs, AttrMap attrs,
                             const std::string& session = "s") {
@@ -164,5 +164,5 @@ BOOST_AUTO_TEST_CASE(stateless_seeds_have_two_numbers) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace random_ops_test
 }  // namespace troupe

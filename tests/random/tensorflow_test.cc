@@ -8,7 +8,7 @@
 #include "tests/cases/case_file.h"
 
 namespace troupe {
-namespace {
+namespace tensorflow_test {
 
 uint64_t Hash(const Tensor& t) {
   uint64_t h = 0xcbf29ce484222325;
@@ -152,5 +152,5 @@ BOOST_AUTO_TEST_CASE(every_op_and_type) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace tensorflow_test
 }  // namespace troupe

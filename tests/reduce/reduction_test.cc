@@ -6,7 +6,7 @@
 #include "tests/ops/run_op.h"
 
 namespace troupe::test {
-namespace {
+namespace reduction_test {
 
 using D = DType;
 
@@ -198,5 +198,5 @@ BOOST_AUTO_TEST_CASE(segments_sum_the_rows_of_equal_ids) {
   BOOST_CHECK_EQUAL(bins.DebugString(), "float32 [3] [0 2 1]");
 }
 
-}  // namespace
+}  // namespace reduction_test
 }  // namespace troupe::test

@@ -5,7 +5,7 @@
 #include "actors/trace/clock_bounds.h"
 
 namespace troupe {
-namespace {
+namespace clock_bounds_test {
 
 constexpr int64_t kMicro = 1000, kMilli = 1000 * kMicro, kSecond = 1000 * kMilli;
 
@@ -99,5 +99,5 @@ BOOST_AUTO_TEST_CASE(the_true_offset_is_within_the_stated_uncertainty) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace clock_bounds_test
 }  // namespace troupe

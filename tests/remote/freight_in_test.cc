@@ -5,7 +5,7 @@
 #include "tests/remote/freight_play.h"
 
 namespace troupe {
-namespace {
+namespace freight_in_test {
 
 // Holds what goes to the ps.
 struct HeldPlay : BigPlay {
@@ -356,5 +356,5 @@ BOOST_AUTO_TEST_CASE(a_tensor_that_cannot_be_read_ends_its_step) {
   BOOST_TEST(p.Message().find(kPsTask) != std::string::npos, p.Message());
 }
 
-}  // namespace
+}  // namespace freight_in_test
 }  // namespace troupe

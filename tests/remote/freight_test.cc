@@ -8,7 +8,7 @@
 #include "tests/remote/freight_play.h"
 
 namespace troupe {
-namespace {
+namespace freight_test {
 
 using namespace std::chrono_literals;
 
@@ -348,5 +348,5 @@ BOOST_AUTO_TEST_CASE(big_tensors_go_on_through_deaths) {
   }
 }
 
-}  // namespace
+}  // namespace freight_test
 }  // namespace troupe

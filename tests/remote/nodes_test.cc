@@ -7,7 +7,7 @@
 #include "troupe/proto/config.pb.h"
 
 namespace troupe {
-namespace {
+namespace nodes_test {
 
 struct NodeConfig : caf::actor_system_config {
   NodeConfig() {
@@ -104,5 +104,5 @@ BOOST_AUTO_TEST_CASE(steps_run_on_two_nodes) {
   LeaveCluster(*master.runtime);
 }
 
-}  // namespace
+}  // namespace nodes_test
 }  // namespace troupe

@@ -6,7 +6,7 @@
 #include "tests/remote/processes.h"
 
 namespace troupe {
-namespace {
+namespace remains_test {
 
 using namespace std::chrono_literals;
 
@@ -376,5 +376,5 @@ BOOST_AUTO_TEST_CASE(edge_11_what_a_part_sent_before_its_end_may_be_lost) {
   BOOST_TEST(p.Run("second") == 2.0f);
 }
 
-}  // namespace
+}  // namespace remains_test
 }  // namespace troupe

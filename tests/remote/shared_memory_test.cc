@@ -15,7 +15,7 @@
 #include "tests/remote/processes.h"
 
 namespace troupe {
-namespace {
+namespace shared_memory_test {
 
 constexpr uint32_t kSlot = 4096;
 
@@ -451,5 +451,5 @@ BOOST_AUTO_TEST_CASE(pieces_that_lie_nowhere_are_refused) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace shared_memory_test
 }  // namespace troupe

@@ -14,7 +14,7 @@
 #include "troupe/timeline.h"
 
 namespace troupe {
-namespace {
+namespace step_statistics_test {
 
 BOOST_AUTO_TEST_SUITE(step_statistics)
 
@@ -325,5 +325,5 @@ BOOST_AUTO_TEST_CASE(a_timeline_of_times_that_no_clock_tells_has_times) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace step_statistics_test
 }  // namespace troupe

@@ -6,7 +6,7 @@
 #include "tests/remote/processes.h"
 
 namespace troupe {
-namespace {
+namespace steps_test {
 
 using namespace std::chrono_literals;
 
@@ -495,5 +495,5 @@ BOOST_AUTO_TEST_CASE(grants_pass_between_processes) {
   BOOST_TEST(std::memcmp(results.at(0).raw(), results.at(1).raw(), results[0].bytes()) == 0);
 }
 
-}  // namespace
+}  // namespace steps_test
 }  // namespace troupe

@@ -3,7 +3,7 @@
 #include "tests/cast/play.h"
 
 namespace troupe {
-namespace {
+namespace tasks_test {
 
 const char* const kPs = "/job:ps/replica:0/task:0";
 
@@ -122,5 +122,5 @@ BOOST_AUTO_TEST_CASE(names_of_a_cluster_are_checked) {
   }
 }
 
-}  // namespace
+}  // namespace tasks_test
 }  // namespace troupe

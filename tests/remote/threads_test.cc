@@ -13,7 +13,7 @@
 #include "troupe/proto/config.pb.h"
 
 namespace troupe {
-namespace {
+namespace threads_test {
 
 using namespace std::chrono_literals;
 
@@ -379,5 +379,5 @@ BOOST_AUTO_TEST_CASE(steps_go_on_through_deaths_of_other_processes) {
   BOOST_TEST(Soon([&] { return t.processes.StepsOf(kPsTask).graphs() == 0; }));
 }
 
-}  // namespace
+}  // namespace threads_test
 }  // namespace troupe

@@ -9,7 +9,7 @@
 #include "tests/cast/same_tensor.h"
 
 namespace troupe {
-namespace {
+namespace wire_test {
 
 caf::actor_system* in = nullptr;
 caf::actor_system& System() { return *in; }
@@ -203,5 +203,5 @@ BOOST_FIXTURE_TEST_CASE(what_cannot_cross_is_refused, Bytes) {
   BOOST_TEST(absl::IsUnavailable(SendRemote(System(), nullptr, drop_graph{})));
 }
 
-}  // namespace
+}  // namespace wire_test
 }  // namespace troupe

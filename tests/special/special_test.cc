@@ -8,7 +8,7 @@
 #include "tests/ops/run_op.h"
 
 namespace troupe::testing {
-namespace {
+namespace special_test {
 
 using test::Random;
 
@@ -125,5 +125,5 @@ BOOST_AUTO_TEST_CASE(gradient_of_random_gamma) {
   }
 }
 
-}  // namespace
+}  // namespace special_test
 }  // namespace troupe::testing

@@ -2,7 +2,7 @@
 #include "tests/state/state_test_util.h"
 
 namespace troupe {
-namespace {
+namespace numbered_place_test {
 
 BOOST_AUTO_TEST_SUITE(numbered_place)
 
@@ -93,5 +93,5 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit_is_refused) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace numbered_place_test
 }  // namespace troupe

@@ -8,7 +8,7 @@
 #include "tests/state/state_test_util.h"
 
 namespace troupe {
-namespace {
+namespace optimizer_test {
 
 BOOST_AUTO_TEST_SUITE(optimizers)
 
@@ -250,5 +250,5 @@ BOOST_AUTO_TEST_CASE(updates_that_lock_in_opposite_order_do_not_deadlock) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace optimizer_test
 }  // namespace troupe

@@ -2,7 +2,7 @@
 #include "tests/state/state_test_util.h"
 
 namespace troupe {
-namespace {
+namespace scatter_test {
 
 Tensor Matrix() { return Tensor::Of<float>({1, 2, 3, 4, 5, 6}, {3, 2}); }
 
@@ -133,5 +133,5 @@ BOOST_AUTO_TEST_CASE(gather_reads_the_rows_named_of_a_variable) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace scatter_test
 }  // namespace troupe

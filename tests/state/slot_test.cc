@@ -10,7 +10,7 @@
 #include "tests/state/state_test_util.h"
 
 namespace troupe {
-namespace {
+namespace slot_test {
 
 BOOST_AUTO_TEST_SUITE(slot)
 
@@ -217,5 +217,5 @@ BOOST_AUTO_TEST_CASE(many_changes_that_live_are_noted_in_time) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace slot_test
 }  // namespace troupe

@@ -2,7 +2,7 @@
 #include "tests/state/state_test_util.h"
 
 namespace troupe {
-namespace {
+namespace stack_test {
 
 BOOST_AUTO_TEST_SUITE(stack)
 
@@ -46,5 +46,5 @@ BOOST_AUTO_TEST_CASE(a_bound_is_kept) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace stack_test
 }  // namespace troupe

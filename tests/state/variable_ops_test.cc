@@ -3,7 +3,7 @@
 #include "tests/state/state_test_util.h"
 
 namespace troupe {
-namespace {
+namespace variable_ops_test {
 
 BOOST_AUTO_TEST_SUITE(variable_ops)
 
@@ -168,5 +168,5 @@ BOOST_AUTO_TEST_CASE(temporary_variables_live_in_their_step) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace variable_ops_test
 }  // namespace troupe

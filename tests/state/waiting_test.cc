@@ -11,7 +11,7 @@
 #include "troupe/op_def.h"
 
 namespace troupe {
-namespace {
+namespace waiting_test {
 
 BOOST_AUTO_TEST_SUITE(waiting)
 
@@ -413,5 +413,5 @@ BOOST_AUTO_TEST_CASE(a_kernel_whose_step_ends_waits_no_longer) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace waiting_test
 }  // namespace troupe

@@ -17,7 +17,7 @@
 #include "troupe/troupe.h"
 
 namespace troupe {
-namespace {
+namespace file_writer_test {
 
 using train::FileWriter;
 using train::SessionEvent;
@@ -208,5 +208,5 @@ for e in v1.train.summary_iterator(glob.glob("events*")[0]):
 )");
 }
 
-}  // namespace
+}  // namespace file_writer_test
 }  // namespace troupe

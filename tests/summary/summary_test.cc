@@ -11,7 +11,7 @@
 #include "troupe/troupe.h"
 
 namespace troupe {
-namespace {
+namespace summary_test {
 
 proto::Summary Parse(const Tensor& t) {
   BOOST_REQUIRE(t.dtype() == DType::kString);
@@ -140,5 +140,5 @@ BOOST_AUTO_TEST_CASE(summaries_of_a_step_are_merged) {
   BOOST_TEST(summary.value(3).metadata().plugin_data().plugin_name() == "text");
 }
 
-}  // namespace
+}  // namespace summary_test
 }  // namespace troupe

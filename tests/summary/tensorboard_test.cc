@@ -12,7 +12,7 @@
 #include "troupe/troupe.h"
 
 namespace troupe {
-namespace {
+namespace tensorboard_test {
 
 using train::FileWriter;
 
@@ -123,5 +123,5 @@ nodes ['picture', 'x', 'y']
 )");
 }
 
-}  // namespace
+}  // namespace tensorboard_test
 }  // namespace troupe

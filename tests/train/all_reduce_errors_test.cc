@@ -7,7 +7,7 @@
 #include "troupe/queues.h"
 
 namespace troupe::testing {
-namespace {
+namespace all_reduce_errors_test {
 
 BOOST_AUTO_TEST_SUITE(all_reduce_errors)
 
@@ -182,5 +182,5 @@ BOOST_AUTO_TEST_CASE(a_replica_that_fails_or_never_comes_ends_the_step) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace all_reduce_errors_test
 }  // namespace troupe::testing

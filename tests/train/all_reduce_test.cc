@@ -9,7 +9,7 @@
 #include "troupe/indexed_slices.h"
 
 namespace troupe::testing {
-namespace {
+namespace all_reduce_test {
 
 template <class T>
 void CheckType(Algorithm algorithm, size_t n, const TensorShape& shape, bool mean, bool known) {
@@ -264,5 +264,5 @@ BOOST_AUTO_TEST_CASE(slices_are_put_behind_each_other) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace all_reduce_test
 }  // namespace troupe::testing

@@ -5,7 +5,7 @@
 #include "troupe/train/embedding.h"
 
 namespace troupe::testing {
-namespace {
+namespace embedding_test {
 
 // Row i of a table of `rows` rows is [10 i, 10 i + 1].
 Tensor TableRows(const std::vector<int>& rows) {
@@ -84,5 +84,5 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_looked_up) {
   }
 }
 
-}  // namespace
+}  // namespace embedding_test
 }  // namespace troupe::testing

@@ -16,7 +16,7 @@
 #include "troupe/proto/graph.pb.h"
 
 namespace troupe {
-namespace {
+namespace first_steps_test {
 
 constexpr int64_t kBatch = 100, kSteps = 6, kSeed = 1;
 const char* const kExperiments[] = {"E1", "E2", "E3", "E4", "E5", "E6", "E7", "E8"};
@@ -113,5 +113,5 @@ BOOST_AUTO_TEST_CASE(write_what_is_recorded, *boost::unit_test::disabled()) {
   BOOST_TEST(list.good());
 }
 
-}  // namespace
+}  // namespace first_steps_test
 }  // namespace troupe

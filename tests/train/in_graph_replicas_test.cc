@@ -14,7 +14,7 @@
 #include "troupe/train/saver.h"
 
 namespace troupe::testing {
-namespace {
+namespace in_graph_replicas_test {
 
 using train::AllReduceOptions;
 using train::InGraphOptions;
@@ -258,5 +258,5 @@ BOOST_AUTO_TEST_CASE(gradients_of_a_tower_are_built_once) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace in_graph_replicas_test
 }  // namespace troupe::testing

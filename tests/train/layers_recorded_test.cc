@@ -10,7 +10,7 @@
 #include "troupe/train/recurrent.h"
 
 namespace troupe::testing {
-namespace {
+namespace layers_recorded_test {
 
 std::vector<Tensor> Recorded(const std::string& name) { return RecordedIn("training/layers.txt", name); }
 
@@ -375,5 +375,5 @@ BOOST_AUTO_TEST_CASE(layers_refuse_what_they_cannot_do) {
       "must be known where they are unrolled");
 }
 
-}  // namespace
+}  // namespace layers_recorded_test
 }  // namespace troupe::testing

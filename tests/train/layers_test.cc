@@ -4,7 +4,7 @@
 #include "troupe/train/layers.h"
 
 namespace troupe::testing {
-namespace {
+namespace layers_test {
 
 Output Source(const Scope& s, const std::string& name, const PartialTensorShape& shape) {
   return Build(s.WithOpName(name), "Placeholder", {}, {{"dtype", DType::kFloat}, {"shape", shape}});
@@ -143,5 +143,5 @@ BOOST_AUTO_TEST_CASE(initializers_have_the_spread_of_their_formulas) {
   }
 }
 
-}  // namespace
+}  // namespace layers_test
 }  // namespace troupe::testing

@@ -9,7 +9,7 @@
 #include "troupe/train/momentum.h"
 
 namespace troupe::testing {
-namespace {
+namespace optimizer_test {
 
 // loss = sum((w * x + b - 1)^2)
 struct Problem {
@@ -134,5 +134,5 @@ BOOST_AUTO_TEST_CASE(variables_the_loss_does_not_need) {
              std::string::npos);
 }
 
-}  // namespace
+}  // namespace optimizer_test
 }  // namespace troupe::testing

@@ -8,7 +8,7 @@
 #include "troupe/train/saver.h"
 
 namespace troupe::testing {
-namespace {
+namespace partitioned_test {
 
 // Values 0, 1, 2, ... of any shape.
 Output Counted(const ScopeAt& at, const TensorShape& shape, DType) {
@@ -120,5 +120,5 @@ BOOST_AUTO_TEST_CASE(parts_are_one_tensor_in_checkpoints) {
   }
 }
 
-}  // namespace
+}  // namespace partitioned_test
 }  // namespace troupe::testing

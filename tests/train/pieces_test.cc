@@ -16,7 +16,7 @@
 #include "troupe/train/schedules.h"
 
 namespace troupe::testing {
-namespace {
+namespace pieces_test {
 
 std::vector<Tensor> Recorded(const std::string& name) { return RecordedIn("training/pieces.txt", name); }
 
@@ -389,5 +389,5 @@ BOOST_AUTO_TEST_CASE(orthogonal_values) {
   BOOST_TEST(!s.ok());
 }
 
-}  // namespace
+}  // namespace pieces_test
 }  // namespace troupe::testing

@@ -6,7 +6,7 @@
 #include "troupe/train/schedules.h"
 
 namespace troupe::testing {
-namespace {
+namespace schedules_test {
 
 BOOST_AUTO_TEST_CASE(rates_follow_their_formulas) {
   struct Case {
@@ -97,5 +97,5 @@ BOOST_AUTO_TEST_CASE(clipped_gradients_keep_their_direction_within_the_norm) {
   for (double v : Doubles(got[8])) BOOST_TEST(std::isnan(v));
 }
 
-}  // namespace
+}  // namespace schedules_test
 }  // namespace troupe::testing

@@ -17,7 +17,7 @@
 #include "troupe/train/rms_prop.h"
 
 namespace troupe::testing {
-namespace {
+namespace sparse_memory_test {
 
 constexpr int64_t kRows = 1000000, kWidth = 16, kRead = 32;
 constexpr int64_t kTableBytes = kRows * kWidth * static_cast<int64_t>(sizeof(float));
@@ -108,5 +108,5 @@ BOOST_AUTO_TEST_CASE(the_allocator_shows_a_step_that_does) {
   BOOST_TEST(PeakOfStep(adam, true) >= kTableBytes);
 }
 
-}  // namespace
+}  // namespace sparse_memory_test
 }  // namespace troupe::testing

@@ -19,7 +19,7 @@
 #include "troupe/train/rms_prop.h"
 
 namespace troupe::testing {
-namespace {
+namespace twenty_steps_test {
 
 struct Problem {
   explicit Problem(bool resource) {
@@ -163,5 +163,5 @@ BOOST_AUTO_TEST_CASE(lazy_adam_leaves_other_rows_alone) {
   }
 }
 
-}  // namespace
+}  // namespace twenty_steps_test
 }  // namespace troupe::testing

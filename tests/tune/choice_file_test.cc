@@ -6,7 +6,7 @@
 #include "troupe/strings.h"
 
 namespace troupe::tune {
-namespace {
+namespace choice_file_test {
 
 const Machine kMachine = {"Some CPU 9000", "v4", "oneDNN 9.8.7 level 255"};
 
@@ -135,5 +135,5 @@ BOOST_AUTO_TEST_CASE(damaged_bytes) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace choice_file_test
 }  // namespace troupe::tune

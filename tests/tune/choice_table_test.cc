@@ -11,7 +11,7 @@
 #include "troupe/strings.h"
 
 namespace troupe::tune {
-namespace {
+namespace choice_table_test {
 
 constexpr const char* kNumbers[] = {"size", "threads"};
 constexpr Problem kProblem = {"test", kNumbers};
@@ -240,5 +240,5 @@ BOOST_AUTO_TEST_CASE(many_callers) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace choice_table_test
 }  // namespace troupe::tune

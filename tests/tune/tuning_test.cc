@@ -19,7 +19,7 @@
 #include "troupe/troupe.h"
 
 namespace troupe {
-namespace {
+namespace tuning_test {
 
 // The mode of the process for the time of a test.
 struct Mode {
@@ -413,5 +413,5 @@ BOOST_AUTO_TEST_CASE(what_is_no_mode_changes_nothing) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace
+}  // namespace tuning_test
 }  // namespace troupe

@@ -64,11 +64,11 @@ class Inbox {
   std::deque<Line> lines_;
 };
 
-class Run {
+class ClusterRun {
  public:
-  Run(const ClusterUpFlags& flags, ClusterPlan plan, std::unique_ptr<ClusterFolder> folder)
+  ClusterRun(const ClusterUpFlags& flags, ClusterPlan plan, std::unique_ptr<ClusterFolder> folder)
       : flags_(flags), plan_(std::move(plan)), folder_(std::move(folder)), display_(!flags.json && ::isatty(1) == 1) {}
-  ~Run() {
+  ~ClusterRun() {
     if (signals_ >= 0) ::close(signals_);
   }
   absl::Status Start();
@@ -104,7 +104,7 @@ class Run {
   std::unique_ptr<ProcessSupervisor> supervisor_;  // last: its thread uses the inbox
 };
 
-absl::Status Run::Start() {
+absl::Status ClusterRun::Start() {
   struck_.resize(plan_.blows.size());
   // No thread takes them, and no process inherits that.
   sigset_t ends;
@@ -125,11 +125,11 @@ absl::Status Run::Start() {
   return absl::OkStatus();
 }
 
-void Run::Say(const std::string& line) {
+void ClusterRun::Say(const std::string& line) {
   if (!flags_.json) Print(line + "\n");
 }
 
-void Run::HearAll() {
+void ClusterRun::HearAll() {
   for (const Inbox::Line& line : inbox_.Take()) {
     const auto step = reports_.Hear(line.name, line.text, Clock::now());
     if (flags_.json) {
@@ -147,7 +147,7 @@ void Run::HearAll() {
 
 // At the step that was named, or the first one after, whichever program reports it: where each
 // worker updates by itself, the chief may be the one that is down.
-void Run::Strike(int64_t step) {
+void ClusterRun::Strike(int64_t step) {
   for (size_t i = 0; i < plan_.blows.size(); ++i) {
     const Blow& b = plan_.blows[i];
     if (struck_[i] || step < b.step) continue;
@@ -169,7 +169,7 @@ void Run::Strike(int64_t step) {
 }
 
 // Who was to join, and did not before the others ended, is not waited for.
-void Run::EndUnjoined(const ProcessesStatus& status) {
+void ClusterRun::EndUnjoined(const ProcessesStatus& status) {
   if (unjoined_ || status.stopping) return;
   bool held = false;
   for (size_t i = 0; i < status.processes.size(); ++i) {
@@ -183,7 +183,7 @@ void Run::EndUnjoined(const ProcessesStatus& status) {
   supervisor_->BeginStop(milliseconds(flags_.stop_within_ms));
 }
 
-void Run::Thaw() {
+void ClusterRun::Thaw() {
   for (auto it = frozen_.begin(); it != frozen_.end();) {
     if (Clock::now() < it->second) {
       ++it;
@@ -196,7 +196,7 @@ void Run::Thaw() {
 }
 
 // The first one ends all in order, the next one at once.
-void Run::OnSignal() {
+void ClusterRun::OnSignal() {
   signalfd_siginfo info;
   while (::read(signals_, &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info))) {
     ++interrupts_;
@@ -206,7 +206,7 @@ void Run::OnSignal() {
   }
 }
 
-void Run::SayChanges(const ProcessesStatus& status) {
+void ClusterRun::SayChanges(const ProcessesStatus& status) {
   for (const ProcessStatus& p : status.processes) {
     const std::pair<ProcessState, uint64_t> now{p.state, p.incarnation};
     auto& before = said_.try_emplace(p.name, ProcessState::kStarting, 0).first->second;
@@ -232,7 +232,7 @@ void Run::SayChanges(const ProcessesStatus& status) {
   }
 }
 
-void Run::Show(const ProcessesStatus& status) {
+void ClusterRun::Show(const ProcessesStatus& status) {
   SayChanges(status);
   const auto now = Clock::now();
   if (!status.over && now - shown_ < milliseconds(500)) return;
@@ -258,7 +258,7 @@ void Run::Show(const ProcessesStatus& status) {
   lines_shown_ = lines + 1;
 }
 
-absl::Status Run::Go() {
+absl::Status ClusterRun::Go() {
   for (;;) {
     pollfd polled[] = {{signals_, POLLIN, 0}, {inbox_.descriptor(), POLLIN, 0}};
     ::poll(polled, 2, 50);
@@ -278,7 +278,7 @@ absl::Status Run::Go() {
   }
 }
 
-absl::Status Run::Finish(const ProcessesStatus& status) {
+absl::Status ClusterRun::Finish(const ProcessesStatus& status) {
   const auto now = Clock::now();
   std::vector<std::string> missed, killed;
   for (size_t i = 0; i < plan_.blows.size(); ++i) {
@@ -327,7 +327,7 @@ int ClusterUpCommand(const ClusterUpFlags& given) {
   if (flags.tls) {
     if (const absl::Status made = (*folder)->MakeCertificate(); !made.ok()) return Complain(kFailed, made);
   }
-  Run run(flags, *std::move(plan), *std::move(folder));
+  ClusterRun run(flags, *std::move(plan), *std::move(folder));
   absl::Status status = run.Start();
   if (status.ok()) status = run.Go();
   return status.ok() ? kOk : Complain(kFailed, status);

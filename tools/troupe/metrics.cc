@@ -8,7 +8,7 @@
 namespace troupe::tool {
 namespace {
 
-std::string Quoted(const std::string& value) {
+std::string QuotedLabel(const std::string& value) {
   std::string text = "\"";
   for (const char c : value) {
     if (c == '\n') {
@@ -31,8 +31,8 @@ class Page {
   }
   template <class Value>
   void Add(const std::vector<std::pair<const char*, std::string>>& labels, Value value) {
-    StrAppend(&text_, name_, "{task=", Quoted(task_));
-    for (const auto& [label, of] : labels) StrAppend(&text_, ",", label, "=", Quoted(of));
+    StrAppend(&text_, name_, "{task=", QuotedLabel(task_));
+    for (const auto& [label, of] : labels) StrAppend(&text_, ",", label, "=", QuotedLabel(of));
     StrAppend(&text_, "} ", value, "\n");
   }
   const std::string& text() const { return text_; }

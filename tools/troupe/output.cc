@@ -33,6 +33,12 @@ void Print(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) first_error = errno != 0 ? errno : EIO;
 }
 
+std::string Fixed(double v, int digits) {
+  char text[64];
+  std::snprintf(text, sizeof(text), "%.*f", digits, v);
+  return text;
+}
+
 bool PrintWorks() { return first_error == 0; }
 
 absl::Status FinishPrinting() {

@@ -27,6 +27,9 @@ bool PrintWorks();
 // Hands over what is buffered. INTERNAL says why something was lost.
 absl::Status FinishPrinting();
 
+// v with so many digits behind the point.
+std::string Fixed(double v, int digits);
+
 // Collects small pieces and prints them as they grow.
 class Printer {
  public:

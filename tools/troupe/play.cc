@@ -48,10 +48,10 @@ std::string StateJson(const PlayStatus& status) {
                 "\", \"why\": ", JsonString(std::string(status.result.message())), ", \"processes\": [", parts, "]}");
 }
 
-class Run {
+class PlayRun {
  public:
-  Run(const PlayFlags& flags, std::unique_ptr<ClusterFolder> folder) : flags_(flags), folder_(std::move(folder)) {}
-  ~Run() {
+  PlayRun(const PlayFlags& flags, std::unique_ptr<ClusterFolder> folder) : flags_(flags), folder_(std::move(folder)) {}
+  ~PlayRun() {
     if (signals_ >= 0) ::close(signals_);
   }
   absl::Status Start(const play::Topology& topology, const play::PlayOptions& options) {
@@ -205,7 +205,7 @@ int PlayCommand(const PlayFlags& flags) {
   auto folder = ClusterFolder::Take(options.dir);
   if (!folder.ok()) return Complain(kFailed, folder.status());
   options.logs = (*folder)->logs();
-  Run run(flags, *std::move(folder));
+  PlayRun run(flags, *std::move(folder));
   absl::Status status = run.Start(*topology, options);
   if (status.ok()) status = run.Go();
   return status.ok() ? kOk : Complain(kFailed, status);

@@ -81,12 +81,6 @@ void PrintAsJson(const RunFlags& flags, const std::vector<std::string>& labels, 
   out.text() += "}\n";
 }
 
-std::string Fixed(double v, int digits) {
-  char text[64];
-  std::snprintf(text, sizeof(text), "%.*f", digits, v);
-  return text;
-}
-
 void PrintAsText(const RunFlags& flags, const std::vector<std::string>& labels, const std::vector<Tensor>& fetched,
                  const Timing& timing) {
   Printer out;

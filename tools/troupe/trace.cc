@@ -17,11 +17,6 @@ namespace {
 
 constexpr size_t kMostStalls = 10, kMostRows = 40;
 
-std::string Fixed(double v, int digits) {
-  char text[64];
-  std::snprintf(text, sizeof(text), "%.*f", digits, v);
-  return text;
-}
 double Millis(int64_t nanos) { return static_cast<double>(nanos) / 1e6; }
 
 // A file's names may hold signs that a terminal obeys.

@@ -78,9 +78,9 @@ std::optional<TraceRun::Kind> KindOf(std::string_view category) {
   return std::nullopt;
 }
 
-class Reader {
+class TraceReader {
  public:
-  explicit Reader(TraceFile* file) : file_(*file) { Intern(""); }
+  explicit TraceReader(TraceFile* file) : file_(*file) { Intern(""); }
   absl::Status Take(const JsonValue& event) {
     const std::string phase = TextIn(event, "ph");
     if (phase.empty()) return event.Wrong("an event has no 'ph'");
@@ -282,7 +282,7 @@ absl::Status ReadEvents(std::string_view text, TraceHead* head, const std::funct
 absl::StatusOr<TraceFile> ParseTrace(std::string_view text) {
   TraceFile file;
   TraceHead head;
-  Reader reader(&file);
+  TraceReader reader(&file);
   TROUPE_RETURN_IF_ERROR(ReadEvents(text, &head, [&](const JsonValue& event) { return reader.Take(event); }));
   TROUPE_RETURN_IF_ERROR(reader.Finish());
   return file;

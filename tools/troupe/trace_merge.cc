@@ -69,14 +69,14 @@ void SetNumber(JsonValue* v, std::string text) {
 int64_t NumberOf(const JsonValue& v) {
   return std::clamp<int64_t>(std::strtoll(v.text.c_str(), nullptr, 10), 0, kMostTrace);
 }
-int64_t NanosOf(const JsonValue& v) {
+int64_t NanosOrZero(const JsonValue& v) {
   const double nanos = std::strtod(v.text.c_str(), nullptr) * 1000;
   const auto most = static_cast<double>(kMostTrace);
   return std::isnan(nanos) ? 0 : std::llround(std::clamp(nanos, -most, most));
 }
 
 // A clock against the first master's.
-struct Clock {
+struct MastersClock {
   int64_t offset = 0, uncertainty = 0;
 };
 
@@ -110,7 +110,7 @@ class Merger {
  private:
   struct Task {
     int64_t pid;
-    Clock clock;
+    MastersClock clock;
     size_t file;  // the first that has it
   };
   static void AppendEvent(std::string* out, std::string_view event) {
@@ -118,13 +118,13 @@ class Merger {
   }
 
   // Of a file's master, by the task of both that is known best.
-  std::optional<Clock> MasterOf(const TraceFile& file) const {
-    std::optional<Clock> best;
+  std::optional<MastersClock> MasterOf(const TraceFile& file) const {
+    std::optional<MastersClock> best;
     for (const TraceTask& t : file.tasks) {
       const auto known = tasks_.find(t.name);
       if (known == tasks_.end()) continue;
       if (!t.named) continue;
-      const Clock by{known->second.clock.offset - t.offset, known->second.clock.uncertainty + t.uncertainty};
+      const MastersClock by{known->second.clock.offset - t.offset, known->second.clock.uncertainty + t.uncertainty};
       if (!best || by.uncertainty < best->uncertainty) best = by;
     }
     return best;
@@ -132,7 +132,7 @@ class Merger {
 
   absl::Status AddFile(std::string_view text, const TraceFile& file) {
     const size_t number = files_++;
-    const std::optional<Clock> master = number == 0 ? Clock() : MasterOf(file);
+    const std::optional<MastersClock> master = number == 0 ? MastersClock() : MasterOf(file);
     if (!master) {
       return InvalidArgument(
           "none of its tasks is in the files before it, so it cannot be told how its clock stands to "
@@ -140,7 +140,7 @@ class Merger {
     }
     std::map<int64_t, const Task*> tasks;  // by pid of the file
     for (const TraceTask& t : file.tasks) {
-      const Clock clock{master->offset + t.offset, master->uncertainty + t.uncertainty};
+      const MastersClock clock{master->offset + t.offset, master->uncertainty + t.uncertainty};
       if (std::abs(clock.offset) > kMostOffset || clock.uncertainty > kMostTrace)
         return InvalidArgument("the clock of ", t.name, " would be ", clock.offset / 1'000'000'000,
                                " seconds before that of the first file's master, or known to ", clock.uncertainty,
@@ -187,7 +187,7 @@ class Merger {
     constexpr int64_t kRowsOfFile = int64_t{1} << 32;
     if (again && tid != nullptr) SetNumber(tid, StrCat(NumberOf(*tid) + kRowsOfFile * static_cast<int64_t>(file)));
     if (ts != nullptr) {
-      const int64_t moved = NanosOf(*ts) + move;
+      const int64_t moved = NanosOrZero(*ts) + move;
       if (std::abs(moved) > kMostTrace)
         return ts->Wrong(StrCat("in the first file's clock, this is ", moved / 1'000'000'000,
                                 " seconds from that file's begin: the two are not of one run"));
@@ -199,7 +199,7 @@ class Merger {
         TROUPE_RETURN_IF_ERROR(Raise(Find(*args, key), before.id, &numbers_.id));
       TROUPE_RETURN_IF_ERROR(Raise(Find(*args, "step"), before.step, &numbers_.step));
       if (JsonValue* const off = Find(*args, "uncertainty_us"); off != nullptr)
-        SetNumber(off, Micros(NanosOf(*off) + uncertainty));
+        SetNumber(off, Micros(NanosOrZero(*off) + uncertainty));
       if (again && what == "thread_name") {
         if (JsonValue* const row = Find(*args, "name"); row != nullptr) row->text += StrCat(" (", file + 1, ")");
       }

@@ -128,12 +128,6 @@ absl::Status Tune(const Callable& step, const std::vector<Tensor>& values, const
   return absl::OkStatus();
 }
 
-std::string Fixed(double v, int digits) {
-  char text[64];
-  std::snprintf(text, sizeof(text), "%.*f", digits, v);
-  return text;
-}
-
 void PrintAsText(const std::vector<TuningChoice>& choices, const Tuned& tuned) {
   Printer out;
   for (const TuningChoice& c : choices) {

@@ -14,9 +14,9 @@ struct Word {
 };
 
 // Reads lists into words and a shape; what the words mean depends on the type.
-class Reader {
+class ValueReader {
  public:
-  explicit Reader(std::string_view text) : text_(text) {}
+  explicit ValueReader(std::string_view text) : text_(text) {}
 
   absl::Status Read() {
     TROUPE_RETURN_IF_ERROR(Value(0));
@@ -230,7 +230,7 @@ absl::StatusOr<Tensor> ParseValue(std::string_view text, DType dtype) {
       (start == std::string_view::npos || (text[start] != '[' && text[start] != '"' && text[start] != '\''))) {
     return Tensor::Scalar(std::string(text));
   }
-  Reader reader(text);
+  ValueReader reader(text);
   TROUPE_RETURN_IF_ERROR(reader.Read());
   TROUPE_ASSIGN_OR_RETURN(TensorShape shape, TensorShape::Make(reader.shape()));
   if (dtype != DType::kString && !VisitNumeric(dtype, false, []<class T>() { return true; })) {

@@ -18,7 +18,9 @@
 // The element-wise ops are those for which the fused kernel has loops.
 //
 // A fused node gives the same bits as the separate nodes, except the bias gradient of
-// _Conv2DBackpropFilterBias and _SumOfProducts, which are summed in another order.
+// _Conv2DBackpropFilterBias and _SumOfProducts, which are summed in another order, and a
+// convolution whose filter and normalisation are constants: the factors are multiplied into the
+// filter.
 //
 // Only a value that no other node needs may vanish: a node that is fetched, read twice, or waited
 // for by a control edge stays. So the pass runs on a part as it is executed, where fetches are

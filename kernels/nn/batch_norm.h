@@ -8,6 +8,7 @@
 
 #include <vector>
 
+#include "kernels/nn/conv_epilogue.h"
 #include "troupe/gradient_function.h"
 #include "troupe/kernel.h"
 #include "troupe/op_def.h"
@@ -26,6 +27,8 @@ absl::Status BatchNormGradient(GradientContext& g, const char* grad_op);
 struct GivenNorm {
   Tensor mean, offset;  // float32, of a number a channel
   std::vector<float> factor;
+  // Valid as long as this is.
+  ChannelNorm channels() const { return {mean.data<float>(), factor.data(), offset.data<float>()}; }
 };
 absl::StatusOr<GivenNorm> ReadGivenNorm(const KernelContext& ctx, int first, int64_t channels, float epsilon);
 

@@ -37,7 +37,8 @@ AttrMap ConvAttrs(GradientContext& g);
 // What a fused op adds to a convolution: ConvEpilogue's fields as tensors of the op's type and
 // data_format. Invalid tensors mean "without".
 struct ConvFusion {
-  Tensor bias;  // forward: [output channels]
+  Tensor filter;  // forward, for a constant filter: in the place of input 1 in every call
+  Tensor bias;    // forward: [output channels]
   ConvActivation activation = ConvActivation::kNone;
   const ChannelNorm* norm = nullptr;  // forward, in float32: behind the bias, for the output channels
   Tensor addend;                      // forward: behind that, the shape of the output
@@ -82,6 +83,7 @@ class ConvKernel {
   void RunDirect(const Part<float>& whole, int64_t begin, int64_t end);
   void RunPointwise(const Part<float>& whole, int64_t begin, int64_t end);
   void RunLibrary(const Part<float>& whole, int64_t begin, int64_t end);
+  int64_t RowsAtATime(const ConvShape& s, const ConvEpilogue<float>& e) const;
   template <class T>
   void RunGeneric(const Part<T>& whole, int64_t begin, int64_t end);
 

@@ -182,7 +182,33 @@ void ConvKernel::RunPointwise(const Part<float>& whole, int64_t begin, int64_t e
 
 void ConvKernel::RunLibrary(const Part<float>& whole, int64_t begin, int64_t end) {
   const Part<float> p = whole.Images(pass_, begin, end);
-  if (!dnnl_.Run(p.shape, p.a, p.b, p.out, p.epilogue)) RunGeneric<float>(whole, begin, end);
+  const int64_t rows = RowsAtATime(p.shape, p.epilogue);
+  if (rows == p.shape.oh) {
+    if (!dnnl_.Run(p.shape, p.a, p.b, p.out, p.epilogue)) RunGeneric<float>(whole, begin, end);
+    return;
+  }
+  for (int64_t image = begin; image < end; ++image) {
+    const Part<float> one = whole.Images(pass_, image, image + 1);
+    for (int64_t at = 0; at < one.shape.oh; at += rows) {
+      const Part<float> some = one.Rows(at, std::min(at + rows, one.shape.oh));
+      if (!dnnl_.Run(some.shape, some.a, some.b, some.out, some.epilogue)) RunGeneric<float>(some, 0, 1);
+    }
+  }
+}
+
+// How many rows of an image the library computes at a time, so that what comes behind finds them in
+// the cache: all of them, unless an image is too large for that. Other filters than constant ones
+// are put into the library's layout each time.
+int64_t ConvKernel::RowsAtATime(const ConvShape& s, const ConvEpilogue<float>& e) const {
+  constexpr int64_t kFewest = 4;
+  if (pass_ != ConvPass::kForward || !constant_filter_ || !e.HasBehind()) return s.oh;
+  const int64_t most = kNearConvOutputs / std::max<int64_t>(1, s.ow * s.oc);
+  if (most >= s.oh || most < kFewest) return s.oh;
+  const int64_t bands = (s.oh + most - 1) / most, rows = (s.oh + bands - 1) / bands;
+  for (int64_t at = 0, first; at < s.oh; at += rows) {
+    if (s.Rows(at, std::min(at + rows, s.oh), &first).h == 0) return s.oh;
+  }
+  return rows;
 }
 
 // Whole images, and rows of those that others have a part of.
@@ -329,7 +355,9 @@ absl::Status ConvKernel::Compute(KernelContext& ctx, const ConvFusion& fusion) {
     return attrs_.channels_first ? ChannelsLast(ctx, wide) : wide;
   };
   const Tensor a = pass_ == ConvPass::kBackwardInput ? Widened(ctx, ctx.input(1)) : image(ctx.input(0));
-  const Tensor b = pass_ == ConvPass::kForward ? Widened(ctx, ctx.input(1)) : image(ctx.input(2));
+  const Tensor b = pass_ != ConvPass::kForward ? image(ctx.input(2))
+                   : fusion.filter.valid()     ? fusion.filter
+                                               : Widened(ctx, ctx.input(1));
   const Tensor bias = fusion.bias.valid() ? Widened(ctx, fusion.bias) : Tensor(),
                relu_output = fusion.relu_output.valid() ? image(fusion.relu_output) : Tensor(),
                addend = fusion.addend.valid() ? image(fusion.addend) : Tensor();

@@ -20,15 +20,13 @@ constexpr size_t kMaxIdle = 16;
 // Layouts in which a node keeps a constant filter.
 constexpr size_t kMaxLayouts = 4;
 
-// Outputs of which an activation is taken while they are still in the second-level cache.
-constexpr int64_t kNearOutputs = 128 << 10;
 // How many images to compute at a time. The activations are ours: the library's Relu makes a NaN 0
 // and its exponential is not the op Elu's. A pass over outputs that have gone to memory would cost
 // a tenth of the convolution, so images are taken as many at a time as divide their number and are
 // near afterwards.
 int64_t ImagesAtATime(ConvPass pass, const ConvShape& s, const ConvEpilogue<float>& e) {
   if (pass != ConvPass::kForward || !e.HasBehind()) return s.n;
-  const int64_t most = std::max<int64_t>(1, kNearOutputs / std::max<int64_t>(1, s.oh * s.ow * s.oc));
+  const int64_t most = std::max<int64_t>(1, kNearConvOutputs / std::max<int64_t>(1, s.oh * s.ow * s.oc));
   if (s.n <= most) return s.n;
   int64_t images = most;
   while (s.n % images != 0) --images;

@@ -19,6 +19,9 @@
 
 namespace troupe {
 
+// Outputs of which an activation is taken while they are still in the second-level cache.
+inline constexpr int64_t kNearConvOutputs = 128 << 10;
+
 class DnnlConv {
  public:
   // `constant_filter`: all calls have the same filter, wherever it lies. It is put into the

@@ -1,9 +1,12 @@
 // _FusedConv2D, _FusedDepthwiseConv2dNative: a convolution with the bias, the batch normalisation
 // of inference, the residual sum and the activation behind it. Made by the pass that fuses nodes;
-// graphs from TensorFlow may have them too.
+// graphs from TensorFlow may have them too. A normalisation of constants is multiplied into a
+// constant filter once.
 //
 // _Conv2DBackpropInputReluGrad: the gradient of the input, and of the Relu that made the input.
 // _Conv2DBackpropFilterBias: the gradients of filter and bias.
+#include <cmath>
+#include <mutex>
 #include <optional>
 
 #include "kernels/common/broadcast.h"
@@ -75,6 +78,45 @@ std::optional<FusedOps> ReadFusedOps(const std::vector<std::string>& ops) {
   return f;
 }
 
+// A filter and a bias with a normalisation in them: (x * filter + bias - mean) * factor + offset is
+// x * (filter * factor) + ((bias - mean) * factor + offset).
+struct FoldedNorm {
+  Tensor filter, bias;
+};
+
+// Nothing when a number of it would not be finite: by itself the normalisation may make another one
+// of it. `bias` may be invalid.
+std::optional<FoldedNorm> Fold(const Tensor& filter, const Tensor& bias, const ChannelNorm& norm, int64_t channels) {
+  if (channels == 0) return std::nullopt;
+  FoldedNorm f{Tensor(DType::kFloat, filter.shape()), Tensor(DType::kFloat, TensorShape({channels}))};
+  const float* const from = filter.data<float>();
+  float *const to = f.filter.data<float>(), *const behind = f.bias.data<float>();
+  bool finite = true;
+  // The output channels are the filter's last dimension, or its last two.
+  for (int64_t i = 0; i < filter.num_elements(); i += channels) {
+    for (int64_t c = 0; c < channels; ++c) {
+      to[i + c] = from[i + c] * norm.factor[c];
+      finite = finite && std::isfinite(to[i + c]);
+    }
+  }
+  for (int64_t c = 0; c < channels; ++c) {
+    behind[c] = ((bias.valid() ? bias.data<float>()[c] : 0) - norm.mean[c]) * norm.factor[c] + norm.offset[c];
+    finite = finite && std::isfinite(behind[c]) && std::isfinite(norm.factor[c]);
+  }
+  if (!finite) return std::nullopt;
+  return f;
+}
+
+// Whether the graph has the filter, the bias and the normalisation of a fused node as constants.
+bool HasConstantNorm(const Node& node, const FusedOps& ops) {
+  if (!ops.norm) return false;
+  for (int i = 1; i < (ops.bias ? 7 : 6); ++i) {
+    const Node* const from = node.input(i).node;
+    if (from == nullptr || !from->IsConstant()) return false;
+  }
+  return true;
+}
+
 template <bool kDepthwise>
 class FusedConv2DKernel : public FusedConvKernel {
  public:
@@ -98,6 +140,7 @@ class FusedConv2DKernel : public FusedConvKernel {
                               " args are not known here"));
     } else {
       ops_ = *known;
+      constant_norm_ = HasConstantNorm(init.node(), ops_);
     }
   }
 
@@ -116,11 +159,18 @@ class FusedConv2DKernel : public FusedConvKernel {
     GivenNorm norm;
     ChannelNorm of_channels;
     if (ops_.norm && shaped) {
-      absl::StatusOr<GivenNorm> read = ReadGivenNorm(ctx, arg, channels, epsilon_);
-      if (!read.ok()) return replaced().At(read.status(), norm_op_, ctx.node());
-      norm = *std::move(read);
-      of_channels = {norm.mean.data<float>(), norm.factor.data(), norm.offset.data<float>()};
-      fusion.norm = &of_channels;
+      // In every call or in none: the library keeps the filter of the first.
+      if (constant_norm_) std::call_once(fold_once_, [&] { FoldNorm(ctx, fusion.bias, channels); });
+      if (folded_) {
+        fusion.filter = folded_->filter;
+        fusion.bias = folded_->bias;
+      } else {
+        absl::StatusOr<GivenNorm> read = ReadGivenNorm(ctx, arg, channels, epsilon_);
+        if (!read.ok()) return replaced().At(read.status(), norm_op_, ctx.node());
+        norm = *std::move(read);
+        of_channels = norm.channels();
+        fusion.norm = &of_channels;
+      }
     }
     if (ops_.add) {
       fusion.addend = ctx.input(ctx.num_inputs() - 1);
@@ -136,6 +186,11 @@ class FusedConv2DKernel : public FusedConvKernel {
     if (!shaped || bias.dim(0) == channels) return absl::OkStatus();
     return InvalidArgument("Must provide as many biases as the channel dimension of the input tensor: ",
                            bias.shape().DebugString(), " vs. ", channels);
+  }
+
+  void FoldNorm(const KernelContext& ctx, const Tensor& bias, int64_t channels) {
+    const absl::StatusOr<GivenNorm> norm = ReadGivenNorm(ctx, ops_.bias ? 3 : 2, channels, epsilon_);
+    if (norm.ok()) folded_ = Fold(ctx.input(1), bias, norm->channels(), channels);
   }
 
   absl::Status Convolve(KernelContext& ctx, const ConvFusion& fusion) {
@@ -169,7 +224,10 @@ class FusedConv2DKernel : public FusedConvKernel {
 
   FusedOps ops_;
   const float epsilon_;
-  std::string norm_op_, add_op_;  // the versions that are replaced
+  bool constant_norm_ = false;
+  std::once_flag fold_once_;
+  std::optional<FoldedNorm> folded_;  // set once
+  std::string norm_op_, add_op_;      // the versions that are replaced
 };
 
 TROUPE_KERNEL("_FusedConv2D").Device("CPU").Type<Half, float, double>("T").Class<FusedConv2DKernel<false>>();

@@ -6,25 +6,33 @@
 //
 // What lies outside does not count.
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "kernels/common/as_float.h"
+#include "kernels/common/isa.h"
 #include "kernels/common/types.h"
+#include "kernels/nn/lrn_loops.h"
 #include "troupe/gradient_function.h"
 #include "troupe/kernel.h"
 #include "troupe/op_def.h"
 #include "troupe/shape_inference.h"
+
+TROUPE_ISA_TABLE(LrnTable, kLrn, PickLrn)
 
 namespace troupe {
 namespace {
 
 struct LrnAttrs {
   explicit LrnAttrs(KernelInit& init);
+  // Windows are no wider than a row.
+  int64_t RadiusIn(int64_t depth) const { return std::min(radius, depth); }
+  // What an element costs, in multiplications.
+  double Cost(int64_t depth) const {
+    const bool roots = beta == 0.5f || beta == 0.75f || beta == 1.0f;
+    return (roots ? 4 : 20) + 0.25 * static_cast<double>(2 * RadiusIn(depth) + 1);
+  }
   int64_t radius;
   float bias, alpha, beta;
-  // The sums of a row of `depth` elements.
-  void Sums(const float* in, int64_t depth, float* sums) const;
 };
 
 LrnAttrs::LrnAttrs(KernelInit& init)
@@ -36,22 +44,6 @@ LrnAttrs::LrnAttrs(KernelInit& init)
     init.Fail(InvalidArgument("depth_radius = ", radius, " must be between 0 and 2147483647"));
 }
 
-void LrnAttrs::Sums(const float* in, int64_t depth, float* sums) const {
-  for (int64_t d = 0; d < depth; ++d) {
-    float sum = 0;
-    for (int64_t k = std::max<int64_t>(0, d - radius), end = std::min(depth, d + radius + 1); k < end; ++k)
-      sum += in[k] * in[k];
-    sums[d] = bias + alpha * sum;
-  }
-}
-
-// sum^-beta; the two powers that networks use have instructions of their own.
-float InversePower(float sum, float beta) {
-  if (beta == 0.5f) return 1 / std::sqrt(sum);
-  if (beta == 1.0f) return 1 / sum;
-  return std::pow(sum, -beta);
-}
-
 class Lrn {
  public:
   explicit Lrn(KernelInit& init) : attrs_(init) {}
@@ -61,13 +53,15 @@ class Lrn {
     const Tensor in = Widened(ctx, ctx.input(0));
     TROUPE_ASSIGN_OR_RETURN(Tensor out, ctx.AllocateTemp(DType::kFloat, in.shape()));
     const int64_t depth = in.dim(3), rows = depth == 0 ? 0 : in.num_elements() / depth;
-    const double window = static_cast<double>(std::min(depth, 2 * attrs_.radius + 1));
-    ctx.threads()->ParallelFor(rows, static_cast<double>(depth) * (20 + window), [&](int64_t begin, int64_t end) {
+    const int64_t radius = attrs_.RadiusIn(depth);
+    ctx.threads()->ParallelFor(rows, static_cast<double>(depth) * attrs_.Cost(depth), [&](int64_t begin, int64_t end) {
+      const LrnTable& loops = PickLrn();
+      std::vector<float> squares(depth + 2 * radius);
       for (int64_t row = begin; row < end; ++row) {
         const float* from = in.data<float>() + row * depth;
         float* const to = out.data<float>() + row * depth;
-        attrs_.Sums(from, depth, to);
-        for (int64_t d = 0; d < depth; ++d) to[d] = from[d] * InversePower(to[d], attrs_.beta);
+        loops.sums(from, radius, attrs_.bias, attrs_.alpha, squares.data(), to, depth);
+        loops.scale(from, to, attrs_.beta, to, depth);
       }
     });
     ctx.set_output(0, Narrowed(ctx, std::move(out), ctx.output_type(0)));
@@ -120,12 +114,12 @@ class LrnGrad {
     const Tensor grads = Widened(ctx, ctx.input(0)), in = Widened(ctx, ctx.input(1)), out = Widened(ctx, ctx.input(2));
     TROUPE_ASSIGN_OR_RETURN(Tensor result, ctx.AllocateTemp(DType::kFloat, in.shape()));
     const int64_t depth = in.dim(3), rows = depth == 0 ? 0 : in.num_elements() / depth;
-    const double window = static_cast<double>(std::min(depth, 2 * attrs_.radius + 1));
-    ctx.threads()->ParallelFor(rows, static_cast<double>(depth) * (30 + 2 * window), [&](int64_t begin, int64_t end) {
-      std::vector<float> sums(depth), shares(depth);
+    const double cost = static_cast<double>(depth) * (10 + 2 * attrs_.Cost(depth));
+    ctx.threads()->ParallelFor(rows, cost, [&](int64_t begin, int64_t end) {
+      Scratch scratch(depth, attrs_.RadiusIn(depth));
       for (int64_t row = begin; row < end; ++row) {
         const int64_t at = row * depth;
-        Row(grads.data<float>() + at, in.data<float>() + at, out.data<float>() + at, depth, sums.data(), shares.data(),
+        Row(grads.data<float>() + at, in.data<float>() + at, out.data<float>() + at, depth, &scratch,
             result.data<float>() + at);
       }
     });
@@ -134,20 +128,25 @@ class LrnGrad {
   }
 
  private:
+  // Of a row; the first and the last `radius` of `padded` stay 0.
+  struct Scratch {
+    Scratch(int64_t depth, int64_t radius) : padded(depth + 2 * radius), sums(depth), through(depth), radius(radius) {}
+    std::vector<float> padded, sums, through;
+    int64_t radius;
+  };
   // Output j depends on input d by its own factor (j = d) and, where they are near, through its
   // sum: -2 alpha beta in[d] out[j] / sums[j].
-  void Row(const float* grads, const float* in, const float* out, int64_t depth, float* sums, float* shares,
+  void Row(const float* grads, const float* in, const float* out, int64_t depth, Scratch* scratch,
            float* result) const {
-    attrs_.Sums(in, depth, sums);
+    const LrnTable& loops = PickLrn();
+    float *const sums = scratch->sums.data(), *const through = scratch->through.data(),
+                 *const shares = scratch->padded.data() + scratch->radius;
+    loops.sums(in, scratch->radius, attrs_.bias, attrs_.alpha, scratch->padded.data(), sums, depth);
     const float factor = -2 * attrs_.alpha * attrs_.beta;
     for (int64_t j = 0; j < depth; ++j) shares[j] = factor * grads[j] * out[j] / sums[j];
-    for (int64_t d = 0; d < depth; ++d) {
-      float through = 0;
-      for (int64_t j = std::max<int64_t>(0, d - attrs_.radius), end = std::min(depth, d + attrs_.radius + 1); j < end;
-           ++j)
-        through += shares[j];
-      result[d] = grads[d] * std::pow(sums[d], -attrs_.beta) + through * in[d];
-    }
+    loops.windows(scratch->padded.data(), scratch->radius, through, depth);
+    loops.scale(grads, sums, attrs_.beta, result, depth);
+    for (int64_t d = 0; d < depth; ++d) result[d] += through[d] * in[d];
   }
 
   const LrnAttrs attrs_;

@@ -8,7 +8,7 @@ import models
 import networks
 from measure import Failed, Fleet, Program, Row, Series, alternate
 
-RIVALS = ("TensorFlow", "PyTorch", "ONNX Runtime", "OpenVINO")
+RIVALS = ("TensorFlow", "PyTorch", "PyTorch compiled", "ONNX Runtime", "OpenVINO")
 NULL = ["null_16x1024", "null_32x8192", "null_1024x16", "null_8192x32", "null_1024x1024"]
 
 

@@ -8,19 +8,21 @@ from measure import Failed, Program, Row, Series
 # What rivals/networks.py makes, in the order of the table; with --quick the first of each kind.
 NAMES = ["resnet50", "mobilenetv1", "mobilenetv2", "inceptionv1", "inceptionv3", "vgg16", "densenet121", "efficientnetb0", "unet", "style", "lm_unrolled", "lm_while", "transformer"]
 QUICK = ["mobilenetv2", "lm_while", "transformer"]
-ENGINES = {"TensorFlow": "tensorflow", "ONNX Runtime": "onnxruntime", "OpenVINO": "openvino"}
+# name: (how network_steps.py calls it, the packages it needs). PyTorch reads the graph through ONNX.
+ENGINES = {"TensorFlow": ("tensorflow", ["tensorflow"]), "PyTorch": ("pytorch", ["torch", "tf2onnx", "onnx2torch"]),
+           "PyTorch compiled": ("pytorch_compiled", ["torch", "tf2onnx", "onnx2torch"]),
+           "ONNX Runtime": ("onnxruntime", ["onnxruntime", "tf2onnx"]), "OpenVINO": ("openvino", ["openvino"])}
 
 
 def there(rivals):
     """The engines of the environment, and a line for each that is not there."""
     found, missing = {}, []
-    for name, package in ENGINES.items():
-        needed = [package] + (["tf2onnx"] if package == "onnxruntime" else [])
+    for name, (engine, needed) in ENGINES.items():
         lacking = [p for p in needed if rivals.python is None or rivals.version(p) is None]
         if lacking:
             missing.append("networks: no %s (%s is not in the environment)" % (name, " and ".join(lacking)))
         else:
-            found[name] = package
+            found[name] = engine
     return found, missing
 
 
@@ -58,7 +60,7 @@ def row(name, batch, threads, result):
     rivals = {n: r[0].scaled(1e3) for n, r in result.items() if n != "Troupe"}
     made = Row("networks", "%s, batch %d, %d thread%s" % (name, batch, threads, "" if threads == 1 else "s"), "ms", result["Troupe"][0].scaled(1e3), rivals)
     peaks = ["%s %.0f" % (n, r[2]["peak_bytes"] / 1e6) for n, r in result.items() if "peak_bytes" in r[2]]
-    others = ["%s %.3g ms" % (n, s.median) for n, s in rivals.items() if n != "TensorFlow"]
+    others = ["%s %.3g ms" % (n, s.median) for n, s in rivals.items() if n not in ("TensorFlow", "PyTorch")]
     made.note = "; ".join(([", ".join(others)] if others else []) + ["peak MB: " + ", ".join(peaks)])
     return made.against_best("<=", 1.0, best=min)
 
@@ -80,8 +82,11 @@ def networks(ctx):
                     continue
                 pin = pinned(threads)
                 makers = {"Troupe": lambda: Program([*pin, os.path.join(ctx.programs, "networks"), path, "--batch", batch, "--threads", threads], patience=900)}
-                for engine, package in engines.items():
-                    makers[engine] = lambda package=package: Program([*pin, ctx.rivals.python, "-B", script, package, path, batch, threads, 0.3], patience=900)
+                for engine, call in engines.items():
+                    # Compiling takes it 20 s and more.
+                    if engine == "PyTorch compiled" and (batch, threads) != (1, 1):
+                        continue
+                    makers[engine] = lambda call=call: Program([*pin, ctx.rivals.python, "-B", script, call, path, batch, threads, 0.3], patience=900)
                 made = row(name, batch, threads, ctx.side_by_side(makers, ctx.rounds(5)))
                 if batch == 1 and threads == 1:
                     made.note += "; output differs from TensorFlow's by %.2g, fused from not fused by %.2g, of its largest number" % (from_tensorflow, from_unfused)

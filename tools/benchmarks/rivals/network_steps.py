@@ -1,6 +1,6 @@
 """Steps of a frozen network of networks.py in a system that a user would pick instead, timed as networks_main.cc times ours.
 
-    network_steps.py tensorflow|onnxruntime|openvino GRAPH.pb BATCH THREADS SECONDS [CHECK]
+    network_steps.py tensorflow|onnxruntime|openvino|pytorch|pytorch_compiled GRAPH.pb BATCH THREADS SECONDS [CHECK]
 
 With CHECK, the output of one step goes into that file as raw floats, and nothing is timed.
 """
@@ -48,8 +48,8 @@ def tensorflow(graph, x, threads):
     return lambda: call(x)
 
 
-def onnxruntime(graph, x, threads):
-    import onnxruntime as ort
+def onnx_model(graph):
+    """The file of the same graph for the systems that read ONNX."""
     model = os.path.splitext(graph)[0] + ".onnx"
     if not os.path.exists(model):
         done = subprocess.run([sys.executable, "-m", "tf2onnx.convert", "--graphdef", graph, "--output", model + ".tmp", "--inputs", "x:0", "--outputs", "out:0", "--opset", "17"],
@@ -57,9 +57,14 @@ def onnxruntime(graph, x, threads):
         if done.returncode != 0:
             sys.exit("tf2onnx: " + (done.stderr.strip().splitlines() or ["?"])[-1])
         os.rename(model + ".tmp", model)
+    return model
+
+
+def onnxruntime(graph, x, threads):
+    import onnxruntime as ort
     options = ort.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-    session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    session = ort.InferenceSession(onnx_model(graph), options, providers=["CPUExecutionProvider"])
     return lambda: session.run(None, {"x:0": x})[0]
 
 
@@ -70,10 +75,29 @@ def openvino(graph, x, threads):
     return lambda: compiled([x])[0]
 
 
+def pytorch(graph, x, threads, compiled=False):
+    import onnx2torch
+    import torch
+    torch.set_num_threads(threads)
+    module = onnx2torch.convert(onnx_model(graph)).eval()
+    if compiled:
+        module = torch.compile(module)
+    given = torch.from_numpy(x)
+
+    def run():
+        with torch.inference_mode():
+            return module(given).numpy()
+    return run
+
+
+def pytorch_compiled(graph, x, threads):
+    return pytorch(graph, x, threads, compiled=True)
+
+
 def main():
     engine, graph, batch, threads, seconds = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5])
     x = make_input([batch] + dims_of(os.path.splitext(os.path.basename(graph))[0]))
-    run = {"tensorflow": tensorflow, "onnxruntime": onnxruntime, "openvino": openvino}[engine](graph, x, threads)
+    run = {"tensorflow": tensorflow, "onnxruntime": onnxruntime, "openvino": openvino, "pytorch": pytorch, "pytorch_compiled": pytorch_compiled}[engine](graph, x, threads)
     if len(sys.argv) > 6:
         np.asarray(run(), np.float32).tofile(sys.argv[6])
         return

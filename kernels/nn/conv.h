@@ -13,6 +13,7 @@
 #include "kernels/nn/conv_shape.h"
 #include "kernels/nn/conv_ways.h"
 #include "kernels/nn/dnnl_conv.h"
+#include "kernels/nn/folded_filter.h"
 #include "kernels/nn/window.h"
 #include "kernels/replaced_nodes.h"
 #include "troupe/gradient_function.h"
@@ -37,8 +38,8 @@ AttrMap ConvAttrs(GradientContext& g);
 // What a fused op adds to a convolution: ConvEpilogue's fields as tensors of the op's type and
 // data_format. Invalid tensors mean "without".
 struct ConvFusion {
-  Tensor filter;  // forward, for a constant filter: in the place of input 1 in every call
-  Tensor bias;    // forward: [output channels]
+  FoldedFilter* filter = nullptr;  // forward, float32: in the place of a constant input 1 in every call
+  Tensor bias;                     // forward: [output channels]
   ConvActivation activation = ConvActivation::kNone;
   const ChannelNorm* norm = nullptr;  // forward, in float32: behind the bias, for the output channels
   Tensor addend;                      // forward: behind that, the shape of the output

@@ -94,6 +94,14 @@ struct ConvKernel::Part {
   const T* b;
   T* out;
   ConvEpilogue<T> epilogue;
+  FoldedFilter* folded = nullptr;  // of the forward pass: in the place of b
+
+  const T* second() const {
+    if constexpr (std::is_same_v<T, float>) {
+      if (folded != nullptr) return folded->Kept();
+    }
+    return b;
+  }
 
   // Images [begin, end). A gradient of the filter stays where it is.
   Part Images(ConvPass pass, int64_t begin, int64_t end) const {
@@ -153,7 +161,7 @@ void ConvKernel::RunHalves(const Part<float>& whole, int64_t begin, int64_t end)
   const int64_t rows = pass_ == ConvPass::kForward ? whole.shape.oh : whole.shape.h;
   const auto run = [&](int64_t from, int64_t to, ConvRows some) {  // groups
     const Part<float> p = whole.Images(pass_, from * kConvTogether, std::min(to * kConvTogether, whole.shape.n));
-    DirectConv(pass_, p.shape, p.a, p.b, p.out, p.epilogue.Inside(), some);
+    DirectConv(pass_, p.shape, p.a, p.second(), p.out, p.epilogue.Inside(), some);
     const int64_t row = p.shape.ow * p.shape.oc;
     for (int64_t i = 0; i < p.shape.n && p.epilogue.HasOutside(); ++i) {
       const int64_t at = (i * p.shape.oh + some.begin) * row;
@@ -170,12 +178,12 @@ void ConvKernel::RunHalves(const Part<float>& whole, int64_t begin, int64_t end)
 void ConvKernel::RunDirect(const Part<float>& whole, int64_t begin, int64_t end) {
   const int64_t first = begin * kConvTogether, limit = std::min(end * kConvTogether, whole.shape.n);
   const Part<float> p = whole.Images(pass_, first, limit);
-  if (!DirectConv(pass_, p.shape, p.a, p.b, p.out, p.epilogue)) RunLibrary(whole, first, limit);
+  if (!DirectConv(pass_, p.shape, p.a, p.second(), p.out, p.epilogue)) RunLibrary(whole, first, limit);
 }
 
 void ConvKernel::RunPointwise(const Part<float>& whole, int64_t begin, int64_t end) {
   const Part<float> p = whole.Images(pass_, begin, end);
-  PointwiseConv(pass_, p.shape, p.a, p.b, p.out, p.epilogue.Inside());
+  PointwiseConv(pass_, p.shape, p.a, p.second(), p.out, p.epilogue.Inside());
   if (p.epilogue.HasOutside())
     FinishForward(p.epilogue.Behind(), p.shape.n * p.shape.oh * p.shape.ow, p.shape.oc, p.out);
 }
@@ -184,14 +192,14 @@ void ConvKernel::RunLibrary(const Part<float>& whole, int64_t begin, int64_t end
   const Part<float> p = whole.Images(pass_, begin, end);
   const int64_t rows = RowsAtATime(p.shape, p.epilogue);
   if (rows == p.shape.oh) {
-    if (!dnnl_.Run(p.shape, p.a, p.b, p.out, p.epilogue)) RunGeneric<float>(whole, begin, end);
+    if (!dnnl_.Run(p.shape, p.a, p.b, p.out, p.epilogue, p.folded)) RunGeneric<float>(whole, begin, end);
     return;
   }
   for (int64_t image = begin; image < end; ++image) {
     const Part<float> one = whole.Images(pass_, image, image + 1);
     for (int64_t at = 0; at < one.shape.oh; at += rows) {
       const Part<float> some = one.Rows(at, std::min(at + rows, one.shape.oh));
-      if (!dnnl_.Run(some.shape, some.a, some.b, some.out, some.epilogue)) RunGeneric<float>(some, 0, 1);
+      if (!dnnl_.Run(some.shape, some.a, some.b, some.out, some.epilogue, some.folded)) RunGeneric<float>(some, 0, 1);
     }
   }
 }
@@ -231,7 +239,7 @@ void ConvKernel::RunBands(const Plan<T>& plan, const Part<T>& whole, int64_t beg
 template <class T>
 void ConvKernel::RunGeneric(const Part<T>& whole, int64_t begin, int64_t end) {
   const Part<T> p = whole.Images(pass_, begin, end);
-  GenericConv<T>(pass_, p.shape, p.a, p.b, p.out);
+  GenericConv<T>(pass_, p.shape, p.a, p.second(), p.out);
   const int64_t pixels = p.shape.n * p.shape.oh * p.shape.ow;
   switch (pass_) {
     case ConvPass::kForward:
@@ -355,9 +363,7 @@ absl::Status ConvKernel::Compute(KernelContext& ctx, const ConvFusion& fusion) {
     return attrs_.channels_first ? ChannelsLast(ctx, wide) : wide;
   };
   const Tensor a = pass_ == ConvPass::kBackwardInput ? Widened(ctx, ctx.input(1)) : image(ctx.input(0));
-  const Tensor b = pass_ != ConvPass::kForward ? image(ctx.input(2))
-                   : fusion.filter.valid()     ? fusion.filter
-                                               : Widened(ctx, ctx.input(1));
+  const Tensor b = pass_ == ConvPass::kForward ? Widened(ctx, ctx.input(1)) : image(ctx.input(2));
   const Tensor bias = fusion.bias.valid() ? Widened(ctx, fusion.bias) : Tensor(),
                relu_output = fusion.relu_output.valid() ? image(fusion.relu_output) : Tensor(),
                addend = fusion.addend.valid() ? image(fusion.addend) : Tensor();
@@ -379,7 +385,7 @@ absl::Status ConvKernel::Compute(KernelContext& ctx, const ConvFusion& fusion) {
                                data(bias_gradient), fusion.norm,       data(addend)};
     if (s.work() > 0) {
       const tune::AtNode here(ctx.node().name, ctx.node().op);
-      return Run<T>(ctx.threads(), {s, data(a), data(b), data(result), e});
+      return Run<T>(ctx.threads(), {s, data(a), data(b), data(result), e, fusion.filter});
     }
     // No images or no channels: sums of nothing.
     if (result.num_elements() > 0) std::memset(result.raw(), 0, result.bytes());

@@ -56,6 +56,7 @@ struct DnnlConv::PlanKey {
 struct DnnlConv::Plan {
   PlanKey key;
   bool works = false;
+  bool has_kept_filter = false;
   std::string implementation;
   dnnl::stream stream;
   dnnl::primitive conv, reorder;  // reorder is empty when the library took HWIO as it is
@@ -222,12 +223,13 @@ void DnnlConv::DropIdle() {
   dropped.swap(idle_->plans);
 }
 
-void DnnlConv::UseKeptFilter(Plan* plan, const float* filter) {
+void DnnlConv::UseKeptFilter(Plan* plan, const float* filter, FoldedFilter* folded) {
   memory& theirs = plan->reorder_args.at(DNNL_ARG_TO);
   const auto keep = [&](const memory& kept) {
     plan->conv_args[DNNL_ARG_WEIGHTS] = kept;
     plan->reorder = dnnl::primitive();
     plan->reorder_args.clear();
+    plan->has_kept_filter = true;
   };
   const auto find = [&]() -> const memory* {
     for (const memory& kept : idle_->filters) {
@@ -241,6 +243,8 @@ void DnnlConv::UseKeptFilter(Plan* plan, const float* filter) {
     if (idle_->filters.size() == kMaxLayouts) return;
   }
   // Without the lock: two threads may do this at once, and the first one's is kept.
+  const Tensor made = folded != nullptr ? folded->Make() : Tensor();
+  if (made.valid()) filter = made.data<float>();
   plan->reorder_args.at(DNNL_ARG_FROM).set_data_handle(const_cast<float*>(filter));
   plan->reorder.execute(plan->stream, plan->reorder_args);
   plan->stream.wait();
@@ -251,7 +255,7 @@ void DnnlConv::UseKeptFilter(Plan* plan, const float* filter) {
 }
 
 bool DnnlConv::Run(const ConvShape& shape, const float* a, const float* b, float* out,
-                   const ConvEpilogue<float>& epilogue) {
+                   const ConvEpilogue<float>& epilogue, FoldedFilter* folded) {
   DnnlSingleThread guard;
   ConvShape some = shape;
   some.n = ImagesAtATime(pass_, shape, epilogue);
@@ -259,7 +263,8 @@ bool DnnlConv::Run(const ConvShape& shape, const float* a, const float* b, float
   bool ok = plan->works;
   if (ok) {
     try {
-      if (constant_filter_ && plan->reorder) UseKeptFilter(plan.get(), pass_ == ConvPass::kForward ? b : a);
+      if (constant_filter_ && plan->reorder) UseKeptFilter(plan.get(), pass_ == ConvPass::kForward ? b : a, folded);
+      if (folded != nullptr && !plan->has_kept_filter) b = folded->Kept();
       plan->Execute(pass_, a, b, out, epilogue, true);
       for (int64_t n = some.n; n < shape.n; n += some.n)
         plan->Execute(pass_, a + n / some.n * some.input_size(), b, out + n * some.oh * some.ow * some.oc,

@@ -16,6 +16,7 @@
 
 #include "kernels/nn/conv_epilogue.h"
 #include "kernels/nn/conv_shape.h"
+#include "kernels/nn/folded_filter.h"
 
 namespace troupe {
 
@@ -33,9 +34,10 @@ class DnnlConv {
 
   // a, b and out as ConvPass says, and what `epilogue` asks for: the bias inside the library's
   // loops, the rest after them. False when the library has nothing for the shape; then
-  // nothing was written. REQUIRES: no dimension is 0.
-  bool Run(const ConvShape& shape, const float* a, const float* b, float* out,
-           const ConvEpilogue<float>& epilogue = {});
+  // nothing was written. REQUIRES: no dimension is 0. `folded`, of a constant filter: in the place
+  // of b in the forward pass.
+  bool Run(const ConvShape& shape, const float* a, const float* b, float* out, const ConvEpilogue<float>& epilogue = {},
+           FoldedFilter* folded = nullptr);
   // Frees the plans that no call uses now.
   void DropIdle();
   // The library's name of the implementation it would use ("jit:avx512_core", "gemm:jit", ...); ""
@@ -47,7 +49,7 @@ class DnnlConv {
   struct PlanKey;
   std::unique_ptr<Plan> Lease(const PlanKey& key);
   void GiveBack(std::unique_ptr<Plan> plan);
-  void UseKeptFilter(Plan* plan, const float* filter);
+  void UseKeptFilter(Plan* plan, const float* filter, FoldedFilter* folded);
 
   struct Idle;
   const ConvPass pass_;

@@ -6,6 +6,7 @@
 // _Conv2DBackpropInputReluGrad: the gradient of the input, and of the Relu that made the input.
 // _Conv2DBackpropFilterBias: the gradients of filter and bias.
 #include <cmath>
+#include <memory>
 #include <mutex>
 #include <optional>
 
@@ -81,30 +82,23 @@ std::optional<FusedOps> ReadFusedOps(const std::vector<std::string>& ops) {
 // A filter and a bias with a normalisation in them: (x * filter + bias - mean) * factor + offset is
 // x * (filter * factor) + ((bias - mean) * factor + offset).
 struct FoldedNorm {
-  Tensor filter, bias;
+  FoldedNorm(Tensor filter, const Tensor& bias, const GivenNorm& norm);
+  // Otherwise the normalisation by itself may make another number of one that is not finite.
+  bool finite = true;
+  FoldedFilter filter;
+  Tensor bias;
 };
 
-// Nothing when a number of it would not be finite: by itself the normalisation may make another one
-// of it. `bias` may be invalid.
-std::optional<FoldedNorm> Fold(const Tensor& filter, const Tensor& bias, const ChannelNorm& norm, int64_t channels) {
-  if (channels == 0) return std::nullopt;
-  FoldedNorm f{Tensor(DType::kFloat, filter.shape()), Tensor(DType::kFloat, TensorShape({channels}))};
-  const float* const from = filter.data<float>();
-  float *const to = f.filter.data<float>(), *const behind = f.bias.data<float>();
-  bool finite = true;
-  // The output channels are the filter's last dimension, or its last two.
-  for (int64_t i = 0; i < filter.num_elements(); i += channels) {
-    for (int64_t c = 0; c < channels; ++c) {
-      to[i + c] = from[i + c] * norm.factor[c];
-      finite = finite && std::isfinite(to[i + c]);
-    }
+// `old_bias` may be invalid.
+FoldedNorm::FoldedNorm(Tensor of, const Tensor& old_bias, const GivenNorm& norm)
+    : filter(std::move(of), norm.factor), bias(DType::kFloat, norm.mean.shape()) {
+  const ChannelNorm n = norm.channels();
+  float* const to = bias.data<float>();
+  for (int64_t c = 0; c < bias.num_elements(); ++c) {
+    to[c] = ((old_bias.valid() ? old_bias.data<float>()[c] : 0) - n.mean[c]) * n.factor[c] + n.offset[c];
+    finite = finite && std::isfinite(to[c]) && std::isfinite(n.factor[c]);
   }
-  for (int64_t c = 0; c < channels; ++c) {
-    behind[c] = ((bias.valid() ? bias.data<float>()[c] : 0) - norm.mean[c]) * norm.factor[c] + norm.offset[c];
-    finite = finite && std::isfinite(behind[c]) && std::isfinite(norm.factor[c]);
-  }
-  if (!finite) return std::nullopt;
-  return f;
+  finite = finite && filter.IsFinite();
 }
 
 // Whether the graph has the filter, the bias and the normalisation of a fused node as constants.
@@ -161,8 +155,8 @@ class FusedConv2DKernel : public FusedConvKernel {
     if (ops_.norm && shaped) {
       // In every call or in none: the library keeps the filter of the first.
       if (constant_norm_) std::call_once(fold_once_, [&] { FoldNorm(ctx, fusion.bias, channels); });
-      if (folded_) {
-        fusion.filter = folded_->filter;
+      if (folded_ != nullptr) {
+        fusion.filter = &folded_->filter;
         fusion.bias = folded_->bias;
       } else {
         absl::StatusOr<GivenNorm> read = ReadGivenNorm(ctx, arg, channels, epsilon_);
@@ -190,7 +184,9 @@ class FusedConv2DKernel : public FusedConvKernel {
 
   void FoldNorm(const KernelContext& ctx, const Tensor& bias, int64_t channels) {
     const absl::StatusOr<GivenNorm> norm = ReadGivenNorm(ctx, ops_.bias ? 3 : 2, channels, epsilon_);
-    if (norm.ok()) folded_ = Fold(ctx.input(1), bias, norm->channels(), channels);
+    if (!norm.ok() || channels == 0) return;
+    auto folded = std::make_unique<FoldedNorm>(ctx.input(1), bias, *norm);
+    if (folded->finite) folded_ = std::move(folded);
   }
 
   absl::Status Convolve(KernelContext& ctx, const ConvFusion& fusion) {
@@ -226,8 +222,8 @@ class FusedConv2DKernel : public FusedConvKernel {
   const float epsilon_;
   bool constant_norm_ = false;
   std::once_flag fold_once_;
-  std::optional<FoldedNorm> folded_;  // set once
-  std::string norm_op_, add_op_;      // the versions that are replaced
+  std::unique_ptr<FoldedNorm> folded_;  // set once
+  std::string norm_op_, add_op_;        // the versions that are replaced
 };
 
 TROUPE_KERNEL("_FusedConv2D").Device("CPU").Type<Half, float, double>("T").Class<FusedConv2DKernel<false>>();

@@ -1,0 +1,40 @@
+// The constant filter of a convolution with the factors of a constant normalisation in it.
+//
+// The library keeps such a filter in a layout of its own. So the filter is computed when somebody
+// reads it, and stays only for ways of computing that read it in every call: a network's filters
+// are most of its memory.
+//
+// Thread rule: all methods are thread safe.
+#ifndef TROUPE_KERNELS_NN_FOLDED_FILTER_H_
+#define TROUPE_KERNELS_NN_FOLDED_FILTER_H_
+
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "troupe/tensor.h"
+
+namespace troupe {
+
+class FoldedFilter {
+ public:
+  // `factors`: by output channel, which is the last dimension of `filter`, or its last two. Both
+  // are float32.
+  FoldedFilter(Tensor filter, std::vector<float> factors) : filter_(std::move(filter)), factors_(std::move(factors)) {}
+  // Whether all its numbers are finite.
+  bool IsFinite() const;
+  // The product, of the filter's shape.
+  Tensor Make() const;
+  // The same, made at the first call; stays as long as this.
+  const float* Kept();
+
+ private:
+  const Tensor filter_;
+  const std::vector<float> factors_;
+  std::mutex mu_;
+  Tensor kept_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_KERNELS_NN_FOLDED_FILTER_H_

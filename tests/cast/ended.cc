@@ -17,7 +17,11 @@
 #include <future>
 #include <memory>
 #include <new>
+#include <stdexcept>
 #include <thread>
+
+#include <spdlog/sinks/base_sink.h>
+#include <spdlog/spdlog.h>
 
 #include "actors/runtime/runtime_impl.h"
 #include "actors/threads/aside.h"
@@ -161,6 +165,13 @@ absl::Status Nap(KernelContext& ctx) {
 }
 TROUPE_KERNEL("EndedNaps").Device("CPU").Function<Nap>();
 
+bool line_is_awaited = false;
+std::atomic<int> late_lines{0};
+// Looks after all that follows it has ended.
+struct LineIsHeard {
+  ~LineIsHeard() { EXPECT(!line_is_awaited || late_lines == 1); }
+} line_is_heard;
+
 struct SlowToGo {
   ~SlowToGo() { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
   int ms = 0;
@@ -168,9 +179,7 @@ struct SlowToGo {
 std::unique_ptr<Session> static_session;
 SlowToGo slow_to_go;
 
-// `nap`: the kernel's before it. The session waits for one of a second or less; of a longer one it
-// speaks, when spdlog has ended.
-void AProductBegins(int nap) {
+void AProductBegins() {
   Scope root = Scope::NewRootScope();
   const Output x = ops::Placeholder(root.WithOpName("x"), DType::kFloat);
   const Output y = ops::MatMul(root, EmitOp(root, "EndedNaps", {x}).output(0), x);
@@ -181,10 +190,34 @@ void AProductBegins(int nap) {
   std::vector<Tensor> out;
   EXPECT(static_session->Run({{x, big}}, {y}, {}, &out).ok());
   slow_to_go.ms = 100;
-  nap_ms = nap;
+  nap_ms = 50;
   naps = 0;
   static_session->RunAsync({{x, big}}, {}, {y}, [](absl::Status, std::vector<Tensor>) {});
   while (naps == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+// A callback throws after main has returned and spdlog has ended. What is logged of it goes to the
+// program's logger still.
+struct CountingSink : spdlog::sinks::base_sink<std::mutex> {
+  void sink_it_(const spdlog::details::log_msg&) override { ++late_lines; }
+  void flush_() override {}
+};
+
+void ALineIsLate() {
+  spdlog::set_default_logger(std::make_shared<spdlog::logger>("late", std::make_shared<CountingSink>()));
+  Scope root = Scope::NewRootScope();
+  const Output x = ops::Placeholder(root, DType::kFloat);
+  const Output y = ops::Add(root, x, x);
+  SessionOptions options;
+  options.lend_thread_us = 0;
+  static_session = Session::Create(options).value();
+  EXPECT(static_session->Extend(*root.graph()).ok());
+  slow_to_go.ms = 600;
+  line_is_awaited = true;
+  static_session->RunAsync({{x, Tensor::Scalar(1.0f)}}, {y}, {}, [](absl::Status, std::vector<Tensor>) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    throw std::runtime_error("late");
+  });
 }
 
 // Work that the destructor of an object with static storage begins, when the end of the process has
@@ -278,9 +311,9 @@ int main(int, char** argv) {
   } else if (std::strcmp(argv[1], "product") == 0) {
     AProductGoesOn();
   } else if (std::strcmp(argv[1], "late_product") == 0) {
-    AProductBegins(50);
-  } else if (std::strcmp(argv[1], "late_kernel") == 0) {
-    AProductBegins(1500);
+    AProductBegins();
+  } else if (std::strcmp(argv[1], "late_line") == 0) {
+    ALineIsLate();
   } else if (std::strcmp(argv[1], "late_work") == 0) {
     WorkBeginsLate();
   } else if (std::strcmp(argv[1], "save") == 0) {

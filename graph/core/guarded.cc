@@ -6,7 +6,7 @@
 namespace troupe {
 
 // Made when the library is loaded, and never destroyed: threads may still run at exit.
-static const absl::Status& kNoMemory = *new absl::Status(ResourceExhausted("no memory is left"));
+static const absl::Status& kNoMemoryLeft = *new absl::Status(ResourceExhausted("no memory is left"));
 
 namespace {
 
@@ -30,7 +30,7 @@ absl::Status ThrownStatus(std::string_view what) noexcept {
     return StatusOfThrown(what);
   } catch (...) {
     // Not even the message could be made.
-    return kNoMemory;
+    return kNoMemoryLeft;
   }
 }
 

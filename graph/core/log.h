@@ -7,12 +7,13 @@
 // of an object with static storage, which ends after spdlog has, go to the logger that was there
 // last.
 //
-// Thread rule: all functions are thread safe, as far as the program's logger is. None throws: a
-// line for which no memory is left says so.
+// Thread rule: all functions are thread safe, as far as the program's logger is. None throws:
+// a line of several pieces for which no memory is left is "(left out)".
 #ifndef TROUPE_GRAPH_CORE_LOG_H_
 #define TROUPE_GRAPH_CORE_LOG_H_
 
-#include <new>
+#include <exception>
+#include <string>
 #include <string_view>
 
 #include "troupe/strings.h"
@@ -26,10 +27,17 @@ void LogLine(LogLevel level, std::string_view line) noexcept;
 // A line of `pieces`, as StrCat joins them.
 template <class... Pieces>
 void LogPieces(LogLevel level, const Pieces&... pieces) noexcept {
-  try {
-    LogLine(level, StrCat(pieces...));
-  } catch (const std::bad_alloc&) {
-    LogLine(level, "a line is left out, since no memory is left for it");
+  // One text needs no memory.
+  if constexpr (sizeof...(pieces) == 1) {
+    LogLine(level, StrPiece(pieces...).view());
+  } else {
+    std::string line;
+    try {
+      line = StrCat(pieces...);
+    } catch (const std::exception&) {
+      line = "(left out)";
+    }
+    LogLine(level, line);
   }
 }
 template <class... Pieces>
@@ -44,10 +52,6 @@ template <class... Pieces>
 void LogError(const Pieces&... pieces) noexcept {
   LogPieces(LogLevel::kError, pieces...);
 }
-// One text needs no memory.
-inline void LogInfo(const char* line) noexcept { LogLine(LogLevel::kInfo, line); }
-inline void LogWarning(const char* line) noexcept { LogLine(LogLevel::kWarning, line); }
-inline void LogError(const char* line) noexcept { LogLine(LogLevel::kError, line); }
 
 }  // namespace troupe
 

@@ -15,8 +15,10 @@ using dnnl::memory;
 using Tag = memory::format_tag;
 using Args = std::unordered_map<int, memory>;
 
-// Plans beyond this many idle ones per node are dropped, the longest unused first.
-constexpr size_t kMaxIdle = 16;
+// Plans beyond this many idle ones per node are dropped, the longest unused first. Those of a
+// constant filter have none of their own, and may be for some of an image's rows: its first, its
+// last, and those between.
+constexpr size_t kMaxIdle = 16, kMaxIdleOfConstant = 64;
 // Layouts in which a node keeps a constant filter.
 constexpr size_t kMaxLayouts = 4;
 
@@ -211,7 +213,7 @@ void DnnlConv::GiveBack(std::unique_ptr<Plan> plan) {
   std::unique_ptr<Plan> oldest;  // freed outside of the lock
   std::lock_guard<std::mutex> lock(idle_->mu);
   idle_->plans.push_back(std::move(plan));
-  if (idle_->plans.size() > kMaxIdle) {
+  if (idle_->plans.size() > (constant_filter_ ? kMaxIdleOfConstant : kMaxIdle)) {
     oldest = std::move(idle_->plans.front());
     idle_->plans.erase(idle_->plans.begin());
   }
@@ -244,7 +246,7 @@ void DnnlConv::UseKeptFilter(Plan* plan, const float* filter, FoldedFilter* fold
   }
   // Without the lock: two threads may do this at once, and the first one's is kept.
   const Tensor made = folded != nullptr ? folded->Make() : Tensor();
-  if (made.valid()) filter = made.data<float>();
+  if (folded != nullptr) filter = made.data<float>();
   plan->reorder_args.at(DNNL_ARG_FROM).set_data_handle(const_cast<float*>(filter));
   plan->reorder.execute(plan->stream, plan->reorder_args);
   plan->stream.wait();

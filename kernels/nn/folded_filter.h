@@ -20,15 +20,17 @@ class FoldedFilter {
  public:
   // `factors`: by output channel, which is the last dimension of `filter`, or its last two. Both
   // are float32.
-  FoldedFilter(Tensor filter, std::vector<float> factors) : filter_(std::move(filter)), factors_(std::move(factors)) {}
-  // Whether all its numbers are finite.
-  bool IsFinite() const;
-  // The product, of the filter's shape.
+  FoldedFilter(Allocator* allocator, Tensor filter, std::vector<float> factors)
+      : allocator_(allocator), filter_(std::move(filter)), factors_(std::move(factors)) {}
+  // Whether no number of it overflows, or underflows but for a factor of 0.
+  bool IsOrdinary() const;
+  // The product, of the filter's shape. Throws std::bad_alloc.
   Tensor Make() const;
   // The same, made at the first call; stays as long as this.
   const float* Kept();
 
  private:
+  Allocator* const allocator_;
   const Tensor filter_;
   const std::vector<float> factors_;
   std::mutex mu_;

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 
 #include "kernels/common/broadcast.h"
@@ -82,23 +83,24 @@ std::optional<FusedOps> ReadFusedOps(const std::vector<std::string>& ops) {
 // A filter and a bias with a normalisation in them: (x * filter + bias - mean) * factor + offset is
 // x * (filter * factor) + ((bias - mean) * factor + offset).
 struct FoldedNorm {
-  FoldedNorm(Tensor filter, const Tensor& bias, const GivenNorm& norm);
-  // Otherwise the normalisation by itself may make another number of one that is not finite.
-  bool finite = true;
+  FoldedNorm(Allocator* allocator, Tensor filter, const Tensor& bias, const GivenNorm& norm);
+  // Otherwise the normalisation by itself may make other numbers.
+  bool ordinary = true;
   FoldedFilter filter;
   Tensor bias;
 };
 
 // `old_bias` may be invalid.
-FoldedNorm::FoldedNorm(Tensor of, const Tensor& old_bias, const GivenNorm& norm)
-    : filter(std::move(of), norm.factor), bias(DType::kFloat, norm.mean.shape()) {
+FoldedNorm::FoldedNorm(Allocator* allocator, Tensor of, const Tensor& old_bias, const GivenNorm& norm)
+    : filter(allocator, std::move(of), norm.factor), bias(allocator, DType::kFloat, norm.mean.shape()) {
+  if (!bias.valid()) throw std::bad_alloc();
   const ChannelNorm n = norm.channels();
   float* const to = bias.data<float>();
   for (int64_t c = 0; c < bias.num_elements(); ++c) {
     to[c] = ((old_bias.valid() ? old_bias.data<float>()[c] : 0) - n.mean[c]) * n.factor[c] + n.offset[c];
-    finite = finite && std::isfinite(to[c]) && std::isfinite(n.factor[c]);
+    ordinary = ordinary && std::isfinite(to[c]) && std::isfinite(n.factor[c]);
   }
-  finite = finite && filter.IsFinite();
+  ordinary = ordinary && filter.IsOrdinary();
 }
 
 // Whether the graph has the filter, the bias and the normalisation of a fused node as constants.
@@ -182,11 +184,16 @@ class FusedConv2DKernel : public FusedConvKernel {
                            bias.shape().DebugString(), " vs. ", channels);
   }
 
+  // Without memory now, it is never folded: std::call_once does not get over an exception where it
+  // is ThreadSanitizer's.
   void FoldNorm(const KernelContext& ctx, const Tensor& bias, int64_t channels) {
-    const absl::StatusOr<GivenNorm> norm = ReadGivenNorm(ctx, ops_.bias ? 3 : 2, channels, epsilon_);
-    if (!norm.ok() || channels == 0) return;
-    auto folded = std::make_unique<FoldedNorm>(ctx.input(1), bias, *norm);
-    if (folded->finite) folded_ = std::move(folded);
+    try {
+      const absl::StatusOr<GivenNorm> norm = ReadGivenNorm(ctx, ops_.bias ? 3 : 2, channels, epsilon_);
+      if (!norm.ok() || channels == 0) return;
+      auto folded = std::make_unique<FoldedNorm>(ctx.allocator(), ctx.input(1), bias, *norm);
+      if (folded->ordinary) folded_ = std::move(folded);
+    } catch (const std::bad_alloc&) {
+    }
   }
 
   absl::Status Convolve(KernelContext& ctx, const ConvFusion& fusion) {

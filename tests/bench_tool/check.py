@@ -140,12 +140,13 @@ class RivalsTest(Case):
 class NetworksTest(Case):
     def test_what_is_not_there(self):
         found, missing = networks.there(self.rivals(None))
-        self.assertEqual((found, len(missing)), ({}, 3))
+        self.assertEqual((found, len(missing)), ({}, 5))
         self.write("venv/lib/python3.11/site-packages/onnxruntime-1.32.0.dist-info/METADATA")
         self.write("venv/lib/python3.11/site-packages/openvino-2026.4.1.dist-info/METADATA")
         found, missing = networks.there(self.rivals(self.venv()))
         self.assertEqual(found, {"OpenVINO": "openvino"})
-        self.assertEqual([m.split(" is not")[0] for m in missing], ["networks: no TensorFlow (tensorflow", "networks: no ONNX Runtime (tf2onnx"])
+        self.assertEqual([m.split(" is not")[0] for m in missing], ["networks: no TensorFlow (tensorflow", "networks: no PyTorch (torch and tf2onnx and onnx2torch and torchvision",
+                                                                        "networks: no PyTorch compiled (torch and tf2onnx and onnx2torch and torchvision", "networks: no ONNX Runtime (tf2onnx"])
 
     def test_without_tensorflow_nothing_is_measured(self):
         missing = []

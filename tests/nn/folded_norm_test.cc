@@ -139,6 +139,25 @@ BOOST_AUTO_TEST_CASE(what_is_not_finite) {
   }
 }
 
+// Products of filter and factor that underflow would lose what the separate nodes keep.
+BOOST_AUTO_TEST_CASE(tiny_factors) {
+  for (const Case& base : kCases) {
+    Case c = base;
+    c.activation = "Relu";
+    Tensor image = Uniform(c.image, -1, 1, 1);
+    for (int64_t i = 0; i < image.num_elements(); ++i) image.data<float>()[i] *= 1e35f;
+    const Norm norm{.scale = 1e-38f};
+    const auto off = RunCase(c, image, false, 1, 1, norm), on = RunCase(c, image, true, 2, 1, norm);
+    BOOST_REQUIRE_MESSAGE(off.ok() && on.ok(), off.status().ToString() << on.status().ToString());
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < (*off)[0].num_elements(); i += c.channels) {
+      const float want = (*off)[0].data<float>()[i], got = (*on)[0].data<float>()[i];
+      wrong += !(std::abs(got - want) <= 1e-5f * std::abs(want));
+    }
+    BOOST_TEST(wrong == 0, c.what);
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace folded_norm_test

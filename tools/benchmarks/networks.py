@@ -9,8 +9,8 @@ from measure import Failed, Program, Row, Series
 NAMES = ["resnet50", "mobilenetv1", "mobilenetv2", "inceptionv1", "inceptionv3", "vgg16", "densenet121", "efficientnetb0", "unet", "style", "lm_unrolled", "lm_while", "transformer"]
 QUICK = ["mobilenetv2", "lm_while", "transformer"]
 # name: (how network_steps.py calls it, the packages it needs). PyTorch reads the graph through ONNX.
-ENGINES = {"TensorFlow": ("tensorflow", ["tensorflow"]), "PyTorch": ("pytorch", ["torch", "tf2onnx", "onnx2torch"]),
-           "PyTorch compiled": ("pytorch_compiled", ["torch", "tf2onnx", "onnx2torch"]),
+ENGINES = {"TensorFlow": ("tensorflow", ["tensorflow"]), "PyTorch": ("pytorch", ["torch", "tf2onnx", "onnx2torch", "torchvision"]),
+           "PyTorch compiled": ("pytorch_compiled", ["torch", "tf2onnx", "onnx2torch", "torchvision"]),
            "ONNX Runtime": ("onnxruntime", ["onnxruntime", "tf2onnx"]), "OpenVINO": ("openvino", ["openvino"])}
 
 

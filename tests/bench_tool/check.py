@@ -92,11 +92,12 @@ class SamplesTest(Case):
         with self.assertRaisesRegex(Failed, "does not start"):
             Program([os.path.join(self.folder, "nothing")])
 
-    def test_a_rival_that_dies_is_left_out_and_ours_goes_on(self):
+    def test_a_rival_that_dies_is_left_out_and_the_others_go_on(self):
         missing = []
         ctx = groups.Context(ROOT, self.folder, self.folder, None, True, None, missing)
-        result = ctx.side_by_side({"Troupe": lambda: self.echo("Troupe", "1,1,1,1"), "TensorFlow": lambda: self.echo("TensorFlow", "1,die")}, 3)
-        self.assertEqual(list(result), ["Troupe"])
+        result = ctx.side_by_side({"Troupe": lambda: self.echo("Troupe", "9,1,2,3"), "TensorFlow": lambda: self.echo("TensorFlow", "1,die"),
+                                   "PyTorch": lambda: self.echo("PyTorch", "9,4,5,6")}, 3)
+        self.assertEqual({name: r[0].samples for name, r in result.items()}, {"Troupe": [1, 2, 3], "PyTorch": [4, 5, 6]})
         self.assertEqual(len(missing), 1)
         self.assertIn("the TensorFlow is broken", missing[0])
 

@@ -51,19 +51,11 @@ class Context:
                     if name not in RIVALS:
                         raise
                     self.missing.append(str(e))
-            try:
-                series = alternate(programs, rounds)
-            except Failed as e:
-                ours = [n for n in programs if n not in RIVALS]
-                if len(ours) == len(programs):
-                    raise
-                self.missing.append(str(e))
-                for program in programs.values():
-                    program.close()
-                programs = {n: makers[n]() for n in ours}
-                series = alternate(programs, rounds)
+            series = alternate(programs, rounds, RIVALS, lambda e: self.missing.append(str(e)))
             for name, program in programs.items():
-                result[name] = (series[name], program.head, program.close())
+                tail = program.close()
+                if name in series:
+                    result[name] = (series[name], program.head, tail)
         finally:
             for program in programs.values():
                 program.process.kill()

@@ -163,12 +163,22 @@ class Row:
         return self
 
 
-def alternate(programs, rounds=ROUNDS):
-    """One warm-up sample of each, then `rounds` of each in turn. programs: name -> Program; the result: name -> Series."""
+def alternate(programs, rounds=ROUNDS, may_fail=(), failed=None):
+    """One warm-up sample of each, then `rounds` of each in turn. programs: name -> Program; the result: name -> Series.
+
+    One of `may_fail` that fails has no series, and the others go on; `failed` is called with the Failed.
+    """
     samples = {name: [] for name in programs}
     for i in range(rounds + 1):
-        for name, program in programs.items():
-            value = program.sample()
+        for name in list(samples):
+            try:
+                value = programs[name].sample()
+            except Failed as e:
+                if name not in may_fail:
+                    raise
+                failed(e)
+                del samples[name]
+                continue
             if i > 0:
                 samples[name].append(value)
     return {name: Series(s) for name, s in samples.items()}

@@ -26,6 +26,7 @@
 #include "troupe/actors.h"
 #include "troupe/import_export.h"
 #include "troupe/proto/graph.pb.h"
+#include "troupe/troupe.h"
 
 namespace {
 

@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "troupe/actors.h"
 #include "troupe/cluster.h"
+#include "troupe/troupe.h"
 
 using namespace troupe;
 

@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "troupe/open_cast.h"
+#include "troupe/troupe.h"
 
 using namespace troupe;
 

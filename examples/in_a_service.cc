@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "troupe/actors.h"
+#include "troupe/troupe.h"
 
 // A message of the service, in a block of type ids of its own.
 struct question {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "troupe/open_cast.h"
+#include "troupe/troupe.h"
 
 using namespace troupe;
 

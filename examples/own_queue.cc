@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "troupe/open_cast.h"
+#include "troupe/troupe.h"
 
 using namespace troupe;
 

@@ -10,6 +10,7 @@
 
 #include "troupe/open_cast.h"
 #include "troupe/play_actors.h"
+#include "troupe/troupe.h"
 
 using namespace troupe;
 

@@ -13,6 +13,7 @@
 
 #include "absl/strings/numbers.h"
 #include "troupe/serving.h"
+#include "troupe/troupe.h"
 
 using namespace troupe;
 

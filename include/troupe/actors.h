@@ -7,10 +7,15 @@
 
 #include <caf/all.hpp>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "troupe/export.h"
-#include "troupe/troupe.h"
+#include "troupe/runtime.h"
+#include "troupe/session.h"
+#include "troupe/status.h"
+#include "troupe/tensor.h"
 
 namespace TROUPE_EXPORT troupe {
 

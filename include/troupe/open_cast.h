@@ -18,8 +18,14 @@
 #include <vector>
 
 #include "troupe/actors.h"
+#include "troupe/dtype.h"
 #include "troupe/export.h"
-#include "troupe/troupe.h"
+#include "troupe/output.h"
+#include "troupe/runtime.h"
+#include "troupe/scope.h"
+#include "troupe/shape.h"
+#include "troupe/status.h"
+#include "troupe/tensor.h"
 
 namespace TROUPE_EXPORT troupe {
 

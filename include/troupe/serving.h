@@ -17,7 +17,8 @@
 
 #include "troupe/actors.h"
 #include "troupe/export.h"
-#include "troupe/troupe.h"
+#include "troupe/session.h"
+#include "troupe/status.h"
 
 namespace TROUPE_EXPORT troupe {
 

@@ -14,6 +14,7 @@
 #include "troupe/kernel.h"
 #include "troupe/node_builder.h"
 #include "troupe/proto/config.pb.h"
+#include "troupe/troupe.h"
 
 namespace troupe {
 namespace deadlines_test {

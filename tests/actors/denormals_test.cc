@@ -10,6 +10,7 @@
 #include "actors/runtime/runtime_impl.h"
 #include "tests/actors/graphs.h"
 #include "troupe/actors.h"
+#include "troupe/troupe.h"
 
 namespace troupe {
 namespace denormals_test {

@@ -12,6 +12,7 @@
 #include "troupe/kernel.h"
 #include "troupe/node_builder.h"
 #include "troupe/proto/config.pb.h"
+#include "troupe/troupe.h"
 
 namespace troupe {
 namespace failures_test {

@@ -17,6 +17,7 @@
 #include "troupe/proto/config.pb.h"
 #include "troupe/proto/graph.pb.h"
 #include "troupe/shape_inference.h"
+#include "troupe/troupe.h"
 
 namespace troupe {
 namespace session_life_test {

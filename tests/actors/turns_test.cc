@@ -19,6 +19,7 @@
 #include "troupe/actors.h"
 #include "troupe/kernel.h"
 #include "troupe/node_builder.h"
+#include "troupe/troupe.h"
 
 namespace troupe {
 namespace turns_test {

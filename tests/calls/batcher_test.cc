@@ -5,6 +5,7 @@
 
 #include "tests/calls/house.h"
 #include "troupe/serving.h"
+#include "troupe/troupe.h"
 
 namespace troupe {
 namespace batcher_test {

@@ -12,6 +12,7 @@
 
 #include "tests/cast/play.h"
 #include "troupe/open_cast.h"
+#include "troupe/troupe.h"
 
 namespace troupe {
 

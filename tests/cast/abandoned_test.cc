@@ -6,6 +6,7 @@
 #include "actors/session/session_master.h"
 #include "tests/actors/graphs.h"
 #include "troupe/actors.h"
+#include "troupe/troupe.h"
 
 namespace troupe {
 namespace abandoned_test {

@@ -16,6 +16,7 @@
 #include "tests/actors/signatures.h"
 #include "troupe/actors.h"
 #include "troupe/node_builder.h"
+#include "troupe/troupe.h"
 
 namespace troupe {
 

@@ -26,6 +26,7 @@
 #include "actors/wire/freight_messages.h"
 #include "tests/actors/graphs.h"
 #include "troupe/actors.h"
+#include "troupe/troupe.h"
 
 namespace troupe {
 

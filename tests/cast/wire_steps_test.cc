@@ -8,6 +8,7 @@
 #include "tests/cast/same_tensor.h"
 #include "troupe/actors.h"
 #include "troupe/proto/config.pb.h"
+#include "troupe/troupe.h"
 
 namespace troupe {
 namespace wire_steps_test {

@@ -2,6 +2,7 @@
 // examples/in_a_service.cc.
 #include "tests/docs/pages.h"
 #include "troupe/actors.h"
+#include "troupe/troupe.h"
 
 namespace troupe {
 namespace {

@@ -13,6 +13,7 @@
 #include "troupe/proto/config.pb.h"
 #include "troupe/proto/graph.pb.h"
 #include "troupe/serving.h"
+#include "troupe/troupe.h"
 
 namespace troupe {
 namespace clients_test {

@@ -5,6 +5,7 @@
 #include "tests/cast/play.h"
 #include "tests/no_memory/each_allocation.h"
 #include "troupe/serving.h"
+#include "troupe/troupe.h"
 
 namespace troupe {
 namespace batcher_test {

@@ -6,6 +6,7 @@
 #include "actors/runtime/runtime_impl.h"
 #include "tests/no_memory/each_allocation.h"
 #include "troupe/open_cast.h"
+#include "troupe/troupe.h"
 
 namespace troupe {
 namespace names_test {

@@ -16,6 +16,7 @@
 #include "troupe/play.h"
 #include "troupe/serving.h"
 #include "troupe/tls.h"
+#include "troupe/troupe.h"
 
 namespace troupe::play {
 namespace play_test {

@@ -4,6 +4,7 @@
 #include "tests/play/number.h"
 #include "troupe/open_cast.h"
 #include "troupe/play_actors.h"
+#include "troupe/troupe.h"
 
 namespace troupe::play {
 namespace {

@@ -21,6 +21,7 @@
 #include "tests/stress/model.h"
 #include "troupe/actors.h"
 #include "troupe/proto/config.pb.h"
+#include "troupe/troupe.h"
 
 namespace troupe::stress {
 

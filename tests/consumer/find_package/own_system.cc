@@ -3,6 +3,7 @@
 
 #include "troupe/actors.h"
 #include "troupe/proto/graph.pb.h"
+#include "troupe/troupe.h"
 
 using namespace troupe;
 

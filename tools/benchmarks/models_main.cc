@@ -4,10 +4,12 @@
 //   models word2vec|lstm|wide_and_deep|transformer [--threads N] [--seconds S] [--losses N]
 //
 // The head has the losses of the first steps, which the rivals' programs must have, too: all begin
-// with equal values, and read equal batches.
+// with equal values, and read equal batches. The tail has `limit_s`, what the step's matrix products
+// would take at least (limit.h).
 #include <CLI/CLI.hpp>
 
 #include "tools/benchmarks/draw.h"
+#include "tools/benchmarks/limit.h"
 #include "tools/benchmarks/models.h"
 #include "tools/benchmarks/serve.h"
 
@@ -65,6 +67,7 @@ int Main(const Flags& flags) {
   const Scope root = Scope::NewRootScope();
   const TrainingModel m = BuildModel(root, flags.model);
   Need(root.status());
+  const double products = Need(MultiplyAdds(root));
   const Operation init = GlobalVariablesInitializer(root);
   const std::vector<Variable> variables = VariablesIn(root, kTrainableVariables);
   Need(root.status());
@@ -106,7 +109,8 @@ int Main(const Flags& flags) {
       },
       [&] {
         const double steps = static_cast<double>(std::max<size_t>(next - before, 1));
-        return StrCat("{\"peak_bytes\":", PeakMemory(), ",\"cpu_s_per_step\":", processor / steps, "}");
+        return StrCat("{\"peak_bytes\":", PeakMemory(), ",\"cpu_s_per_step\":", processor / steps, ",\"limit_s\":",
+                      products / MultiplyAddRate(flags.threads, 0.5), "}");
       });
 }
 

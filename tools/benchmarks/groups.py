@@ -6,6 +6,7 @@ import subprocess
 
 import models
 import networks
+import ops
 from measure import Failed, Fleet, Program, Row, Series, alternate
 
 RIVALS = ("TensorFlow", "PyTorch", "PyTorch compiled", "ONNX Runtime", "OpenVINO")
@@ -379,4 +380,4 @@ def clean_build(ctx):
     yield Row("build", "clean release build with tests, without ccache", "min", Series([(time.monotonic() - start) / 60])).below(10)
 
 
-GROUPS = {"dispatch": dispatch, "run": run, "input": input, "checkpoint": checkpoint, "scale": scale, "compile": compile, "kernels": kernels, "tax": tax, "train": train, "networks": networks.networks, "memory": memory, "cluster": cluster, "build": build}
+GROUPS = {"dispatch": dispatch, "run": run, "input": input, "checkpoint": checkpoint, "scale": scale, "compile": compile, "kernels": kernels, "tax": tax, "train": train, "networks": networks.networks, "ops": ops.ops, "memory": memory, "cluster": cluster, "build": build}

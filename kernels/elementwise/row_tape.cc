@@ -1,6 +1,7 @@
 #include "kernels/elementwise/row_tape.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 namespace troupe::math {
@@ -10,6 +11,7 @@ using Dims = RowPlan::Dims;
 constexpr int kLast = RowPlan::kRank - 1;
 constexpr int64_t kPiece = 1024;   // elements at most, without folds
 constexpr int64_t kShortRun = 64;  // pieces of fewer elements cost more than they save
+constexpr int64_t kMostRepeated = kPiece / 2;
 // Registers of rows so long that they are not in the first-level cache anyway.
 constexpr int64_t kMostRegisterBytes = 1 << 20;
 
@@ -57,6 +59,7 @@ class RowTape::Planner {
     if (tape_.has_fold ? !HasRows(threads) : InLoop() < 2) return false;
     if (!FindExternals()) return false;
     FindDims();
+    FindRepeated();
     if (plan_.row == 0 && plan_.dims[0].size < std::min(kShortRun, full)) return false;
     plan_.total = full;
     return SetResult() && SetPiece();
@@ -183,6 +186,28 @@ class RowTape::Planner {
     if (plan_.dims.empty()) plan_.dims.push_back({1, absl::InlinedVector<int64_t, 8>(num, 0)});
   }
 
+  // The two innermost dimensions become one where the externals that stand still in the outer one
+  // are the only ones that hinder it.
+  void FindRepeated() {
+    if (plan_.row != 0 || plan_.dims.size() < 2 || plan_.dims[0].size > kMostRepeated) return;
+    const RowPlan::Dim inner = plan_.dims[0];
+    RowPlan::Dim both = plan_.dims[1];
+    for (size_t k = 0; k < plan_.externals.size(); ++k) {
+      if (inner.stride[k] == 1 && both.stride[k] == 0) {
+        plan_.repeated |= uint64_t{1} << k;
+      } else if (inner.stride[k] == 1 && both.stride[k] == inner.size) {
+        both.stride[k] = 1;
+      } else if (inner.stride[k] != 0 || both.stride[k] != 0) {
+        plan_.repeated = 0;
+        return;
+      }
+    }
+    both.size *= inner.size;
+    plan_.period = inner.size;
+    plan_.dims.erase(plan_.dims.begin());
+    plan_.dims[0] = both;
+  }
+
   bool SetResult() {
     const Dims& last = shapes_[tape_.ops.size() - 1];
     plan_.shape = TensorShape(absl::MakeConstSpan(last.d).subspan(RowPlan::kRank - last.rank));
@@ -209,6 +234,7 @@ bool RowTape::Plan(const Tensor* args, const ComputeThreads& threads, RowPlan* p
 class RowTape::Walk {
  public:
   Walk(const RowPlan& plan, const Tensor* args, const Tensor* early, int64_t begin) : plan_(plan) {
+    if (plan.repeated != 0) copies_.resize(plan.externals.size());
     for (const RowPlan::External& e : plan.externals) {
       const Tensor& t = e.from.is_arg ? args[e.from.index] : early[e.from.index];
       base_.push_back(static_cast<const char*>(t.raw()));
@@ -223,8 +249,13 @@ class RowTape::Walk {
   }
   // Elements of this run that are left.
   int64_t left() const { return plan_.dims[0].size - index_[0]; }
-  bool fixed(int k) const { return plan_.dims[0].stride[k] == 0; }
-  const char* at(int k) const { return base_[k] + offset_[k] * plan_.externals[k].size; }
+  bool fixed(int k) const { return plan_.dims[0].stride[k] == 0 && !plan_.Repeated(k); }
+  // A piece from here on, or the one element.
+  const char* at(int k) {
+    const int64_t size = plan_.externals[k].size;
+    const char* const from = base_[k] + offset_[k] * size;
+    return plan_.Repeated(k) ? CopiesOf(from, size, &copies_[k]) + index_[0] % plan_.period * size : from;
+  }
   // REQUIRES: n <= left().
   void Advance(int64_t n) {
     index_[0] += n;
@@ -242,13 +273,29 @@ class RowTape::Walk {
     for (size_t k = 0; k < offset_.size(); ++k) offset_[k] += n * dim.stride[k];
   }
 
+  // One period more than a piece, which may begin anywhere.
+  struct Copies {
+    const char* of = nullptr;
+    std::vector<char> bytes;
+  };
+  const char* CopiesOf(const char* from, int64_t size, Copies* copies) const {
+    if (copies->of != from) {
+      const auto once = static_cast<size_t>(plan_.period * size), all = static_cast<size_t>(plan_.piece * size) + once;
+      copies->bytes.resize(all);
+      for (size_t at = 0; at < all; at += once) std::memcpy(copies->bytes.data() + at, from, std::min(once, all - at));
+      copies->of = from;
+    }
+    return copies->bytes.data();
+  }
+
   const RowPlan& plan_;
+  std::vector<Copies> copies_;  // by external
   absl::InlinedVector<const char*, 8> base_;
   absl::InlinedVector<int64_t, 8> offset_;
   absl::InlinedVector<int64_t, 4> index_;
 };
 
-void RowTape::RunPiece(const RowPlan& plan, const Walk& walk, int64_t at, int64_t m, char* registers, char* out) const {
+void RowTape::RunPiece(const RowPlan& plan, Walk* walk, int64_t at, int64_t m, char* registers, char* out) const {
   alignas(16) char singles[kMaxTapeOps][sizeof(double) * 2];
   const size_t register_bytes = static_cast<size_t>(plan.piece) * tape_.widest;
   for (size_t i = 0; i < tape_.ops.size(); ++i) {
@@ -258,8 +305,8 @@ void RowTape::RunPiece(const RowPlan& plan, const Walk& walk, int64_t at, int64_
     bool fixed[2] = {};
     for (int k = 0; k < op.num_inputs; ++k) {
       if (const int e = plan.external_of[i][k]; e >= 0) {
-        in[k] = walk.at(e);
-        fixed[k] = walk.fixed(e);
+        in[k] = walk->at(e);
+        fixed[k] = walk->fixed(e);
         continue;
       }
       const auto from = static_cast<size_t>(op.in[k].index);
@@ -293,7 +340,7 @@ void RowTape::Run(ComputeThreads* threads, const RowPlan& plan, const Tensor* ar
     Walk walk(plan, args, early, first * unit);
     for (int64_t at = first * unit; at < end;) {
       const int64_t m = std::min({walk.left(), plan.piece, end - at});
-      RunPiece(plan, walk, at, m, registers, static_cast<char*>(out));
+      RunPiece(plan, &walk, at, m, registers, static_cast<char*>(out));
       walk.Advance(m);
       at += m;
     }

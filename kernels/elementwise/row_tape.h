@@ -5,7 +5,9 @@
 // over the last dimension, as the mean and the variance of a layer normalisation. Values that are
 // smaller than the result and do not come from such a fold are computed first, once, by their own
 // kernels (RowPlan::early); the rest goes through the tape, row by row where there are folds, else
-// by pieces in which every argument advances or stands still.
+// by pieces in which every argument advances or stands still. Short vectors that come again and
+// again, one number a channel, are written as often as a piece has room for, so that pieces need
+// not be as short as they are.
 //
 // The bits are those of the separate kernels: each op is the same loop over the same elements, and
 // the tape refuses rows that a reduction would share among threads.
@@ -52,6 +54,10 @@ struct RowPlan {
   absl::InlinedVector<External, 8> externals;
   absl::InlinedVector<Dim, 4> dims;                              // innermost first
   std::array<std::array<int8_t, 2>, kMaxTapeOps> external_of{};  // by op and input; -1: an op's value
+  // Externals that begin again after `period` elements of the innermost dimension, as a mask.
+  uint64_t repeated = 0;
+  int64_t period = 0;
+  bool Repeated(int external) const { return (repeated >> external & 1) != 0; }
   bool Early(size_t op) const { return (early >> op & 1) != 0; }
   bool Single(size_t op) const { return (single >> op & 1) != 0; }
 };
@@ -72,7 +78,7 @@ class RowTape {
   class Planner;
   class Walk;
   // The ops of one piece of m elements; `at`: the first one's number.
-  void RunPiece(const RowPlan& plan, const Walk& walk, int64_t at, int64_t m, char* registers, char* out) const;
+  void RunPiece(const RowPlan& plan, Walk* walk, int64_t at, int64_t m, char* registers, char* out) const;
 
   TapeOps tape_;
 };

@@ -3,11 +3,13 @@
 // A sum adds blocks of 1024 elements in 64 independent lanes (so a lane adds 16 numbers) and folds
 // the lanes pairwise; block sums are added in double. The order does not depend on the vector
 // length, so all levels give the same bits.
+#include "kernels/common/float_functions.h"
 #include "kernels/elementwise/loops.h"
 
 namespace troupe::math {
 namespace {
 
+namespace isa = troupe::TROUPE_ISA;
 constexpr int kLanes = 64;
 constexpr int64_t kBlock = 1024;
 constexpr int64_t kRowBlock = 16;
@@ -20,19 +22,42 @@ T FoldLanes(T* lane) {
   return lane[0];
 }
 
+// A block of floats, whole multiples of the lanes: the lanes are vectors, and so are their pairs.
+float SumBlock(const float* x, int64_t n) {
+  using isa::Loose, isa::Vec;
+  constexpr int kVectors = kLanes / isa::kLanes;
+  Vec lane[kVectors];
+#pragma GCC unroll 16
+  for (int v = 0; v < kVectors; ++v) lane[v] = *reinterpret_cast<const Loose*>(x + v * isa::kLanes);
+  for (int64_t i = kLanes; i < n; i += kLanes) {
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) lane[v] += *reinterpret_cast<const Loose*>(x + i + v * isa::kLanes);
+  }
+#pragma GCC unroll 8
+  for (int width = kVectors / 2; width >= 1; width /= 2) {
+#pragma GCC unroll 16
+    for (int v = 0; v < width; ++v) lane[v] += lane[v + width];
+  }
+  return isa::SumOf(lane[0]);
+}
+double SumBlock(const double* x, int64_t n) {
+  double lane[kLanes];
+  for (int j = 0; j < kLanes; ++j) lane[j] = x[j];
+  for (int64_t i = kLanes; i < n; i += kLanes) {
+    for (int j = 0; j < kLanes; ++j) lane[j] += x[i + j];
+  }
+  return FoldLanes(lane);
+}
+
 template <class T>
 void SumRow(const void* in, int64_t n, void* acc) {
   const T* x = static_cast<const T*>(in);
   double sum = *static_cast<double*>(acc);
   int64_t i = 0;
   while (n - i >= kLanes) {
-    T lane[kLanes];
-    for (int j = 0; j < kLanes; ++j) lane[j] = x[i + j];
-    const int64_t end = n - i < kBlock ? n : i + kBlock;
-    for (i += kLanes; i + kLanes <= end; i += kLanes) {
-      for (int j = 0; j < kLanes; ++j) lane[j] += x[i + j];
-    }
-    sum += FoldLanes(lane);
+    const int64_t some = (n - i < kBlock ? n - i : kBlock) / kLanes * kLanes;
+    sum += SumBlock(x + i, some);
+    i += some;
   }
   for (; i < n; ++i) sum += x[i];
   *static_cast<double*>(acc) = sum;

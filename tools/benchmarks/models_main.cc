@@ -109,8 +109,8 @@ int Main(const Flags& flags) {
       },
       [&] {
         const double steps = static_cast<double>(std::max<size_t>(next - before, 1));
-        return StrCat("{\"peak_bytes\":", PeakMemory(), ",\"cpu_s_per_step\":", processor / steps, ",\"limit_s\":",
-                      products / MultiplyAddRate(flags.threads, 0.5), "}");
+        return StrCat("{\"peak_bytes\":", PeakMemory(), ",\"cpu_s_per_step\":", processor / steps,
+                      ",\"limit_s\":", products / MultiplyAddRate(flags.threads, 0.5), "}");
       });
 }
 

@@ -58,7 +58,11 @@ struct Op {
   Callable step;
   std::vector<Tensor> out;
 
-  void Run() { Need(step.Run({x}, &out)); }
+  // What came before is let go of first, as who asks a rival does.
+  void Run() {
+    out.clear();
+    Need(step.Run({x}, &out));
+  }
 };
 
 // What rivals/op_steps.py feeds, too.

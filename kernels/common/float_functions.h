@@ -46,8 +46,8 @@ TROUPE_INLINE Vec Expm1Polynomial(Vec r) {
   return p * (r * r) + r;
 }
 
-// x = n ln 2 + r, n the nearest integer: r; ln 2 in two parts, the first with few enough bits that n
-// times it is exact.
+// x = n ln 2 + r, n the nearest integer: r. ln 2 is in two parts, the first with few enough bits
+// that n times it is exact.
 TROUPE_INLINE Vec RestOf(Vec x, Vec n) { return (x - n * 0.693359375f) - n * -2.12194440e-4f; }
 constexpr float kLog2E = 1.44269504088896341f;
 // 1.5 * 2^23: adding it rounds to an integer, which stands in the low bits then.

@@ -116,10 +116,17 @@ struct ConvKernel::Part {
     return part;
   }
 
-  // Rows [begin, limit) of the output of one image. REQUIRES: the forward pass.
-  Part Rows(int64_t begin, int64_t limit) const {
+  // Rows [begin, limit) of what the pass writes, of one image. REQUIRES: no gradient of the filter.
+  Part Rows(ConvPass pass, int64_t begin, int64_t limit) const {
     Part part = *this;
     int64_t first;
+    if (pass == ConvPass::kBackwardInput) {
+      part.shape = shape.InputRows(begin, limit, &first);
+      part.b += first * shape.ow * shape.oc;
+      part.out += begin * shape.w * shape.c;
+      if (epilogue.relu_output != nullptr) part.epilogue.relu_output += begin * shape.w * shape.c;
+      return part;
+    }
     part.shape = shape.Rows(begin, limit, &first);
     part.a += first * shape.w * shape.c;
     part.out += begin * shape.ow * shape.oc;
@@ -142,7 +149,7 @@ ConvKernel::Plan<T> ConvKernel::PlanByRule(int threads, const Part<T>& whole) co
     return PlanOf(ConvWayByRule(threads, pass_, whole.shape, whole.epilogue), whole.shape);
   } else {
     const ConvShape& s = whole.shape;
-    const int64_t bands = pass_ == ConvPass::kForward ? ConvBands(s, threads) : 1, units = s.n * bands;
+    const int64_t bands = ConvBands(pass_, s, threads), units = s.n * bands;
     return {&ConvKernel::RunGeneric<T>, units, ConvRanges(s, units, threads, sizeof(T) == 8 ? 4 : 1), bands};
   }
 }
@@ -198,7 +205,7 @@ void ConvKernel::RunLibrary(const Part<float>& whole, int64_t begin, int64_t end
   for (int64_t image = begin; image < end; ++image) {
     const Part<float> one = whole.Images(pass_, image, image + 1);
     for (int64_t at = 0; at < one.shape.oh; at += rows) {
-      const Part<float> some = one.Rows(at, std::min(at + rows, one.shape.oh));
+      const Part<float> some = one.Rows(pass_, at, std::min(at + rows, one.shape.oh));
       if (!dnnl_.Run(some.shape, some.a, some.b, some.out, some.epilogue, some.folded)) RunGeneric<float>(some, 0, 1);
     }
   }
@@ -229,9 +236,9 @@ void ConvKernel::RunBands(const Plan<T>& plan, const Part<T>& whole, int64_t beg
       (this->*plan.run)(whole, image, image + full);
     } else {
       next = std::min(end, (image + 1) * plan.bands);
-      const int64_t first = whole.shape.oh * band / plan.bands,
-                    limit = whole.shape.oh * (band + next - begin) / plan.bands;
-      (this->*plan.run)(whole.Images(pass_, image, image + 1).Rows(first, limit), 0, 1);
+      const int64_t rows = whole.shape.rows(pass_), first = rows * band / plan.bands,
+                    limit = rows * (band + next - begin) / plan.bands;
+      (this->*plan.run)(whole.Images(pass_, image, image + 1).Rows(pass_, first, limit), 0, 1);
     }
   }
 }

@@ -41,6 +41,22 @@ struct ConvShape {
     some.bottom = to - from - some.top - some.h;
     return some;
   }
+  // The convolution whose input's gradient is the rows [begin, limit) of this one's alone. It reads
+  // the gradient of the output from row *first on, as many rows as its oh says. Its oh is 0 when no
+  // convolution is like that: windows that leave rows out between them, or at the end.
+  ConvShape InputRows(int64_t begin, int64_t limit, int64_t* first) const {
+    const int64_t reach = (kh - 1) * dilation_h, above = begin + top - reach;
+    ConvShape some = *this;
+    *first = std::min(oh, above <= 0 ? 0 : (above + stride_h - 1) / stride_h);
+    some.h = limit - begin;
+    some.oh = std::min(oh, (limit - 1 + top) / stride_h + 1) - *first;
+    some.top = top + begin - *first * stride_h;
+    some.bottom = (some.oh - 1) * stride_h + reach + 1 - some.h - some.top;
+    if (some.oh < 0 || some.top < 0 || some.bottom < 0) some.oh = 0;
+    return some;
+  }
+  // The rows that the pass writes.
+  int64_t rows(ConvPass pass) const { return pass == ConvPass::kBackwardInput ? h : oh; }
   friend bool operator==(const ConvShape&, const ConvShape&) = default;
 };
 

@@ -25,12 +25,14 @@ int64_t ConvUnits(ConvPass pass, const ConvShape& s, ConvLoops loops, int64_t ba
   return pass == ConvPass::kBackwardFilter ? Groups(s) : 2 * Groups(s);
 }
 
-int64_t ConvBands(const ConvShape& s, int64_t threads) {
+int64_t ConvBands(ConvPass pass, const ConvShape& s, int64_t threads) {
   constexpr int64_t kManyImages = 8;  // a thread: one image more or less makes no odds
-  if (threads == 1 || s.n >= kManyImages * threads) return 1;
-  const int64_t bands = std::min(threads / std::gcd(s.n, threads), s.oh);
+  if (pass == ConvPass::kBackwardFilter || threads == 1 || s.n >= kManyImages * threads) return 1;
+  const int64_t rows = s.rows(pass), bands = std::min(threads / std::gcd(s.n, threads), rows);
   for (int64_t b = 0, first; b < bands; ++b) {
-    if (s.Rows(s.oh * b / bands, s.oh * (b + 1) / bands, &first).h == 0) return 1;
+    const int64_t begin = rows * b / bands, limit = rows * (b + 1) / bands;
+    if (pass == ConvPass::kForward ? s.Rows(begin, limit, &first).h == 0 : s.InputRows(begin, limit, &first).oh == 0)
+      return 1;
   }
   return bands;
 }
@@ -44,7 +46,7 @@ namespace {
 // The rule for given loops.
 ConvWay SplitByRule(int threads, ConvPass pass, const ConvShape& s, ConvLoops loops) {
   ConvWay w{loops};
-  if (pass == ConvPass::kForward && loops != ConvLoops::kDirect) w.bands = ConvBands(s, threads);
+  if (loops != ConvLoops::kDirect) w.bands = ConvBands(pass, s, threads);
   int64_t wanted = threads;
   // An input's gradient is computed while another thread computes the filter's; whoever is done
   // first helps. Each range packs the weights for itself.
@@ -86,8 +88,7 @@ void ConvWays::AddSplits(int threads, ConvLoops loops, const ConvShape& s) {
   if (threads == 1) return;
   // Whole images, and bands twice as small, or ranges that the rule finds too small.
   for (const bool whole : {true, false}) {
-    const bool may_have_bands = pass_ == ConvPass::kForward && loops != ConvLoops::kDirect;
-    ConvWay w{loops, whole || !may_have_bands ? 1 : ConvBands(s, 2 * threads)};
+    ConvWay w{loops, whole || loops == ConvLoops::kDirect ? 1 : ConvBands(pass_, s, 2 * threads)};
     w.ranges = std::min<int64_t>(ConvUnits(pass_, s, loops, w.bands), whole ? threads : 2 * threads);
     if (w.ranges > 1 && s.work() >= kLeastRange * static_cast<double>(w.ranges)) Add(w);
   }

@@ -31,8 +31,9 @@ struct ConvWay {
 // How many units a way of these loops has.
 int64_t ConvUnits(ConvPass pass, const ConvShape& s, ConvLoops loops, int64_t bands);
 // Into how many bands of rows each image is cut, so that the threads share a small number of images
-// evenly. 1: whole images are as good, or rows of some band would read padding alone.
-int64_t ConvBands(const ConvShape& s, int64_t threads);
+// evenly. 1: whole images are as good, or rows of some band would read padding alone. Of a gradient
+// of the filter there are none.
+int64_t ConvBands(ConvPass pass, const ConvShape& s, int64_t threads);
 // So many ranges, and no more than pay. `cost`: of one multiplication, as often as of float32.
 int64_t ConvRanges(const ConvShape& s, int64_t units, int64_t wanted, double cost = 1);
 

@@ -16,6 +16,7 @@ import machine  # noqa: E402
 import models  # noqa: E402
 import networks  # noqa: E402
 import numbers_file  # noqa: E402
+import ops  # noqa: E402
 import report  # noqa: E402
 from measure import Failed, Fleet, Program, Row, Series, alternate  # noqa: E402
 
@@ -171,6 +172,33 @@ class NetworksTest(Case):
         self.assertEqual(numbers_file.difference(path("a"), path("c")), float("inf"))
 
 
+class OpsTest(Case):
+    def test_each_program_times_its_graphs_in_turn(self):
+        programs = {"Troupe": self.echo("Troupe", "9,9,1,2,3,4"), "TensorFlow": self.echo("TensorFlow", "9,9,5,nan,6,nan")}
+        taken = ops.samples(programs, ["nothing", "Relu"], 2)
+        for program in programs.values():
+            program.close()
+        self.assertEqual({n: s.samples for n, s in taken["Troupe"].items()}, {"nothing": [1, 3], "Relu": [2, 4]})
+        self.assertEqual({n: s.samples for n, s in taken["TensorFlow"].items()}, {"nothing": [5, 6]})
+
+    def test_a_row_is_without_the_call(self):
+        taken = {"Troupe": {"nothing": Series([1e-6]), "Relu": Series([11e-6]), "a_2": Series([3e-6])},
+                 "TensorFlow": {"nothing": Series([20e-6]), "Relu": Series([28e-6]), "a_2": Series([21e-6])},
+                 "OpenVINO": {"nothing": Series([2e-6]), "Relu": Series([7e-6])}}
+        relu, other, mean = ops.rows_of(taken, ["nothing", "Relu", "a_2"], 2, {"Relu": 1e-7, "a_2": 0})
+        self.assertEqual((relu.measure, relu.unit, round(relu.ours.median, 6), round(relu.ratio, 6), relu.met), ("Relu, 2 threads", "us", 10, 2, False))
+        self.assertEqual(relu.note, "TensorFlow 8, OpenVINO 5; differs from TensorFlow's by 1e-07")
+        self.assertEqual((other.measure, round(other.ratio, 6)), ("a/2, 2 threads", 2))
+        self.assertEqual((round(mean.ours.median, 6), mean.met), (2, False))
+        self.assertIn("OpenVINO 2 us", mean.note)
+
+    def test_without_tensorflow_nothing_is_measured(self):
+        missing = []
+        ctx = groups.Context(ROOT, self.folder, self.folder, self.rivals(None), True, None, missing)
+        self.assertEqual(list(groups.GROUPS["ops"](ctx)), [])
+        self.assertIn("ops: TensorFlow writes the graphs", missing[-1])
+
+
 class ModelsTest(Case):
     def result(self, theirs):
         return {"Troupe": (Series([0.002]), {"losses": [4.0, 2.0]}, {"peak_bytes": 7e6, "cpu_s_per_step": 0.0015}), "TensorFlow": (Series([0.005]), {"losses": theirs, "way": "a session"}, {}),
@@ -181,6 +209,11 @@ class ModelsTest(Case):
         self.assertEqual((row.group, row.measure, row.unit, row.ours.median, row.ratio, row.met), ("train", "lstm, 2 threads", "ms", 2, 0.5, True))
         self.assertEqual(row.note, "TensorFlow by a session, whose losses in the first 2 steps are ours within 5e-05; PyTorch by eager; "
                          "processor time a step, ms: Troupe 1.5; peak MB: Troupe 7")
+
+    def test_a_row_says_what_its_multiplications_take(self):
+        result = self.result([4.0, 2.0])
+        result["Troupe"][2]["limit_s"] = 0.0015
+        self.assertIn("; the multiplications of its products alone take 1.5 ms here, 75 % of our step", models.row("lstm", 1, 0.6, result).note)
 
     def test_a_rival_that_computes_something_else_is_no_rival(self):
         for theirs in ([4.0, 2.001], [4.0], []):

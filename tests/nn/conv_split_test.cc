@@ -31,6 +31,72 @@ BOOST_AUTO_TEST_CASE(rows_of_a_convolution) {
   BOOST_CHECK_EQUAL(s.Rows(0, 10, &first).h, 1);
 }
 
+// By what each row of the output sees, for all bands of many shapes: a band of the gradient of the
+// input reads the outputs that see one of its rows, and no others, each where it saw it.
+BOOST_AUTO_TEST_CASE(rows_of_a_gradient_of_the_input) {
+  int bands = 0;
+  for (const int64_t kh : {1, 2, 3, 5}) {
+    for (const int64_t stride : {1, 2, 3}) {
+      for (const int64_t dilation : {1, 2}) {
+        for (const int64_t top : {0, 1, 2}) {
+          ConvShape s;
+          s.n = 1, s.h = 13, s.w = 4, s.c = 2, s.oc = 3, s.kh = kh, s.kw = 1, s.ow = 4;
+          s.stride_h = stride, s.dilation_h = dilation, s.top = top;
+          const int64_t reach = (kh - 1) * dilation;
+          s.oh = (s.h + top - reach - 1) / stride + 1;
+          s.bottom = (s.oh - 1) * stride + reach + 1 - s.h - top;
+          for (int64_t begin = 0; begin < s.h; ++begin) {
+            for (int64_t limit = begin + 1; limit <= s.h; ++limit) {
+              int64_t first = -1;
+              const ConvShape some = s.InputRows(begin, limit, &first);
+              if (some.oh == 0) continue;
+              ++bands;
+              for (int64_t y = 0; y < s.oh; ++y) {
+                // From its first row to its last, those between the taps included.
+                const bool sees = y * stride - top < limit && y * stride - top + reach >= begin;
+                BOOST_REQUIRE_EQUAL(sees, y >= first && y < first + some.oh);
+                if (sees) BOOST_REQUIRE_EQUAL((y - first) * stride - some.top, y * stride - top - begin);
+              }
+              BOOST_REQUIRE(some.h == limit - begin && some.top >= 0 && some.bottom >= 0);
+              BOOST_REQUIRE_EQUAL((some.h + some.top + some.bottom - reach - 1) / stride + 1, some.oh);
+            }
+          }
+        }
+      }
+    }
+  }
+  BOOST_CHECK_GT(bands, 2000);
+}
+
+BOOST_AUTO_TEST_CASE(a_gradient_of_one_input_is_split_by_rows) {
+  struct Gradient {
+    TensorShape image, filter;
+    int64_t stride, dilation;
+  };
+  for (const Gradient& g : std::vector<Gradient>{{{1, 64, 40, 32}, {3, 3, 32, 64}, 2, 1},
+                                                 {{1, 33, 40, 32}, {3, 3, 32, 64}, 1, 2},
+                                                 {{3, 30, 30, 20}, {5, 5, 20, 32}, 1, 1},
+                                                 {{1, 28, 28, 96}, {1, 1, 96, 64}, 1, 1},
+                                                 {{1, 28, 28, 96}, {1, 1, 96, 64}, 2, 1},
+                                                 {{1, 31, 64, 48}, {7, 7, 48, 24}, 3, 1}}) {
+    const AttrMap a = {{"strides", std::vector<int64_t>{1, g.stride, g.stride, 1}},
+                       {"dilations", std::vector<int64_t>{1, g.dilation, g.dilation, 1}},
+                       {"padding", "SAME"}};
+    const Tensor w = RandomTensor(DType::kFloat, g.filter, 2);
+    const TensorShape out({g.image.dim(0), (g.image.dim(1) + g.stride - 1) / g.stride,
+                           (g.image.dim(2) + g.stride - 1) / g.stride, g.filter.dim(3)});
+    const Tensor d = RandomTensor(DType::kFloat, out, 3);
+    std::vector<int32_t> dims;
+    for (const int64_t n : g.image.dims()) dims.push_back(static_cast<int32_t>(n));
+    const Tensor sizes = Tensor::Vector<int32_t>(dims);
+    const Tensor one = Run("Conv2DBackpropInput", {sizes, w, d}, a, 1)[0];
+    for (const int threads : {2, 3, 4}) {
+      CheckClose(Run("Conv2DBackpropInput", {sizes, w, d}, a, threads)[0], ToDoubles(one),
+                 g.image.DebugString() + " on " + std::to_string(threads) + " threads", 2);
+    }
+  }
+}
+
 struct Case {
   const char* op;
   DType dtype;

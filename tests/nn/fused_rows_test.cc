@@ -120,6 +120,14 @@ std::vector<Shapes> AllShapes() {
   all.push_back({shape({4, 6, 5, 40}), shape({4, 1, 1, 40}), shape({})});
   all.push_back({shape({2, 3, 2, 3, 2, 3, 4}), shape({4}), shape({4})});  // more dimensions than are planned
   all.push_back({shape({9, 64}), shape({9, 64}), shape({9, 64})});
+  // Short vectors that are repeated: for all, for each image, beside one for each row, and of the
+  // longest that are.
+  all.push_back({shape({2, 1000, 3}), shape({3}), shape({3})});
+  all.push_back({shape({3, 700, 5}), shape({3, 1, 5}), shape({5})});
+  all.push_back({shape({3, 20, 30, 16}), shape({1, 1, 1, 16}), shape({3, 1, 1, 16})});
+  all.push_back({shape({40, 30, 6}), shape({40, 30, 1}), shape({6})});
+  all.push_back({shape({9, 512}), shape({512}), shape({})});
+  all.push_back({shape({9, 513}), shape({513}), shape({513})});
   all.push_back({shape({40}), shape({40}), shape({40})});
   return all;
 }

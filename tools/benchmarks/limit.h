@@ -12,8 +12,8 @@
 
 namespace troupe::bench {
 
-// Pairs of a multiplication and an addition in one run of each MatMul and BatchMatMul of the scope's
-// graph, gradients included. INVALID_ARGUMENT: the shape of one is not known.
+// Pairs of a multiplication and an addition in one run of each MatMul and BatchMatMul of the
+// scope's graph, gradients included. INVALID_ARGUMENT: the shape of one is not known.
 absl::StatusOr<double> MultiplyAdds(const Scope& scope);
 
 // So many such pairs of float32 do `threads` threads together in a second; the best of some tries

@@ -4,8 +4,8 @@
 //   models word2vec|lstm|wide_and_deep|transformer [--threads N] [--seconds S] [--losses N]
 //
 // The head has the losses of the first steps, which the rivals' programs must have, too: all begin
-// with equal values, and read equal batches. The tail has `limit_s`, what the step's matrix products
-// would take at least (limit.h).
+// with equal values, and read equal batches. The tail has `limit_s`, what the step's matrix
+// products would take at least (limit.h).
 #include <CLI/CLI.hpp>
 
 #include "tools/benchmarks/draw.h"

@@ -392,7 +392,9 @@ absl::Status ConvKernel::Compute(KernelContext& ctx, const ConvFusion& fusion) {
                                data(bias_gradient), fusion.norm,       data(addend)};
     if (s.work() > 0) {
       const tune::AtNode here(ctx.node().name, ctx.node().op);
-      return Run<T>(ctx.threads(), {s, data(a), data(b), data(result), e, fusion.filter});
+      // Threads share pixels more evenly than rows.
+      const bool column = pass_ != ConvPass::kBackwardFilter && TakesPointwiseConv(s);
+      return Run<T>(ctx.threads(), {column ? s.AsColumn() : s, data(a), data(b), data(result), e, fusion.filter});
     }
     // No images or no channels: sums of nothing.
     if (result.num_elements() > 0) std::memset(result.raw(), 0, result.bytes());

@@ -55,6 +55,13 @@ struct ConvShape {
     if (some.oh < 0 || some.top < 0 || some.bottom < 0) some.oh = 0;
     return some;
   }
+  // Each image as one column of its pixels. REQUIRES: windows of one pixel, stride 1, no padding.
+  ConvShape AsColumn() const {
+    ConvShape column = *this;
+    column.h = column.oh = h * w;
+    column.w = column.ow = 1;
+    return column;
+  }
   // The rows that the pass writes.
   int64_t rows(ConvPass pass) const { return pass == ConvPass::kBackwardInput ? h : oh; }
   friend bool operator==(const ConvShape&, const ConvShape&) = default;

@@ -9,9 +9,9 @@ namespace {
 
 using Dims = RowPlan::Dims;
 constexpr int kLast = RowPlan::kRank - 1;
-constexpr int64_t kPiece = 1024;   // elements at most, without folds
-constexpr int64_t kShortRun = 64;  // pieces of fewer elements cost more than they save
-constexpr int64_t kMostRepeated = kPiece / 2;
+constexpr int64_t kPiece = 1024;    // elements at most, without folds
+constexpr int64_t kShortRun = 64;   // pieces of fewer elements cost more than they save
+constexpr int64_t kFewRepeats = 8;  // copies of a vector that is used no more often do not pay
 // Registers of rows so long that they are not in the first-level cache anyway.
 constexpr int64_t kMostRegisterBytes = 1 << 20;
 
@@ -189,7 +189,10 @@ class RowTape::Planner {
   // The two innermost dimensions become one where the externals that stand still in the outer one
   // are the only ones that hinder it.
   void FindRepeated() {
-    if (plan_.row != 0 || plan_.dims.size() < 2 || plan_.dims[0].size > kMostRepeated) return;
+    if (plan_.row != 0 || plan_.dims.size() < 2 || plan_.dims[1].size < kFewRepeats ||
+        2 * plan_.dims[0].size > tape_.Block(kPiece) || full_.elements() < kPiece) {
+      return;
+    }
     const RowPlan::Dim inner = plan_.dims[0];
     RowPlan::Dim both = plan_.dims[1];
     for (size_t k = 0; k < plan_.externals.size(); ++k) {
@@ -280,7 +283,8 @@ class RowTape::Walk {
   };
   const char* CopiesOf(const char* from, int64_t size, Copies* copies) const {
     if (copies->of != from) {
-      const auto once = static_cast<size_t>(plan_.period * size), all = static_cast<size_t>(plan_.piece * size) + once;
+      const int64_t longest = std::min(plan_.piece, plan_.dims[0].size);
+      const auto once = static_cast<size_t>(plan_.period * size), all = static_cast<size_t>(longest * size) + once;
       copies->bytes.resize(all);
       for (size_t at = 0; at < all; at += once) std::memcpy(copies->bytes.data() + at, from, std::min(once, all - at));
       copies->of = from;

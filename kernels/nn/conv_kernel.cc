@@ -236,9 +236,11 @@ void ConvKernel::RunBands(const Plan<T>& plan, const Part<T>& whole, int64_t beg
       (this->*plan.run)(whole, image, image + full);
     } else {
       next = std::min(end, (image + 1) * plan.bands);
-      const int64_t rows = whole.shape.rows(pass_), first = rows * band / plan.bands,
+      Part<T> one = whole.Images(pass_, image, image + 1);
+      one.shape = WithBands(one.shape);
+      const int64_t rows = one.shape.rows(pass_), first = rows * band / plan.bands,
                     limit = rows * (band + next - begin) / plan.bands;
-      (this->*plan.run)(whole.Images(pass_, image, image + 1).Rows(pass_, first, limit), 0, 1);
+      (this->*plan.run)(one.Rows(pass_, first, limit), 0, 1);
     }
   }
 }
@@ -392,9 +394,7 @@ absl::Status ConvKernel::Compute(KernelContext& ctx, const ConvFusion& fusion) {
                                data(bias_gradient), fusion.norm,       data(addend)};
     if (s.work() > 0) {
       const tune::AtNode here(ctx.node().name, ctx.node().op);
-      // Threads share pixels more evenly than rows.
-      const bool column = pass_ != ConvPass::kBackwardFilter && TakesPointwiseConv(s);
-      return Run<T>(ctx.threads(), {column ? s.AsColumn() : s, data(a), data(b), data(result), e, fusion.filter});
+      return Run<T>(ctx.threads(), {s, data(a), data(b), data(result), e, fusion.filter});
     }
     // No images or no channels: sums of nothing.
     if (result.num_elements() > 0) std::memset(result.raw(), 0, result.bytes());

@@ -25,9 +25,12 @@ int64_t ConvUnits(ConvPass pass, const ConvShape& s, ConvLoops loops, int64_t ba
   return pass == ConvPass::kBackwardFilter ? Groups(s) : 2 * Groups(s);
 }
 
-int64_t ConvBands(ConvPass pass, const ConvShape& s, int64_t threads) {
+ConvShape WithBands(const ConvShape& s) { return TakesPointwiseConv(s) ? s.AsColumn() : s; }
+
+int64_t ConvBands(ConvPass pass, const ConvShape& shape, int64_t threads) {
   constexpr int64_t kManyImages = 8;  // a thread: one image more or less makes no odds
-  if (pass == ConvPass::kBackwardFilter || threads == 1 || s.n >= kManyImages * threads) return 1;
+  if (pass == ConvPass::kBackwardFilter || threads == 1 || shape.n >= kManyImages * threads) return 1;
+  const ConvShape s = WithBands(shape);
   const int64_t rows = s.rows(pass), bands = std::min(threads / std::gcd(s.n, threads), rows);
   for (int64_t b = 0, first; b < bands; ++b) {
     const int64_t begin = rows * b / bands, limit = rows * (b + 1) / bands;

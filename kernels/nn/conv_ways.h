@@ -32,7 +32,9 @@ struct ConvWay {
 int64_t ConvUnits(ConvPass pass, const ConvShape& s, ConvLoops loops, int64_t bands);
 // Into how many bands of rows each image is cut, so that the threads share a small number of images
 // evenly. 1: whole images are as good, or rows of some band would read padding alone. Of a gradient
-// of the filter there are none.
+// of the filter there are none. Bands are rows of WithBands: for windows of one pixel an image is
+// one column of its pixels, which are shared more evenly than a few rows.
+ConvShape WithBands(const ConvShape& s);
 int64_t ConvBands(ConvPass pass, const ConvShape& s, int64_t threads);
 // So many ranges, and no more than pay. `cost`: of one multiplication, as often as of float32.
 int64_t ConvRanges(const ConvShape& s, int64_t units, int64_t wanted, double cost = 1);

@@ -163,13 +163,17 @@ class NetworksTest(Case):
         self.assertEqual(row.note, "OpenVINO 4 ms; peak MB: Troupe 1, TensorFlow 9")
 
     def test_differences_of_files_of_numbers(self):
-        for name, values in (("a", [1, 2, 4]), ("b", [1, 2.5, 5]), ("c", [1])):
+        nan = float("nan")
+        for name, values in (("a", [1, 2, 4]), ("b", [1, 2.5, 5]), ("c", [1]), ("d", [1, nan, 4]), ("e", [1, nan, 5])):
             with open(os.path.join(self.folder, name), "wb") as f:
                 array.array("f", values).tofile(f)
         path = lambda name: os.path.join(self.folder, name)
         self.assertEqual(numbers_file.difference(path("a"), path("a")), 0)
         self.assertEqual(numbers_file.difference(path("a"), path("b")), 0.2)
         self.assertEqual(numbers_file.difference(path("a"), path("c")), float("inf"))
+        self.assertEqual(numbers_file.difference(path("d"), path("a")), float("inf"))
+        self.assertEqual(numbers_file.difference(path("a"), path("d")), float("inf"))
+        self.assertEqual(numbers_file.difference(path("d"), path("e")), 0.2)
 
 
 class OpsTest(Case):

@@ -12,12 +12,14 @@
 
 namespace troupe::bench {
 
-// Pairs of a multiplication and an addition in one run of each MatMul and BatchMatMul of the
-// scope's graph, gradients included. INVALID_ARGUMENT: the shape of one is not known.
-absl::StatusOr<double> MultiplyAdds(const Scope& scope);
+// Pairs of a multiplication and an addition in a training step of the scope's graph: those of each
+// MatMul and BatchMatMul, and as many again for the gradient of each of its operands; nodes below
+// "gradients/" are not counted themselves, since their shapes need not be known. 0: the shape of
+// another one is not known.
+double MultiplyAdds(const Scope& scope);
 
 // So many such pairs of float32 do `threads` threads together in a second; the best of some tries
-// that take about `seconds` together.
+// that take about `seconds` together. 0 on other processors than x86-64.
 double MultiplyAddRate(int threads, double seconds);
 
 }  // namespace troupe::bench

@@ -7,7 +7,7 @@ import subprocess
 
 import networks
 import numbers_file
-from measure import Failed, Program, Row, Series
+from measure import Failed, Program, Row, Series, settle
 
 ENGINES = [e for e in networks.ENGINES if e != "PyTorch compiled"]
 SAME = 1e-4  # how far outputs may be from TensorFlow's, of the largest number in them
@@ -18,7 +18,8 @@ def folder_of(ctx):
     """Where the graphs are; the rivals' TensorFlow writes them."""
     folder, script = os.path.join(ctx.scratch, "ops"), os.path.join(ctx.root, "tools", "benchmarks", "rivals", "ops.py")
     names = os.path.join(folder, "names.json")
-    if not os.path.exists(names) or os.path.getmtime(names) < os.path.getmtime(script):
+    scripts = [script, os.path.join(os.path.dirname(script), "networks.py")]
+    if not os.path.exists(names) or os.path.getmtime(names) < max(map(os.path.getmtime, scripts)):
         done = subprocess.run([ctx.rivals.python, "-B", script, folder], capture_output=True, text=True)
         if done.returncode != 0:
             raise Failed("ops.py: %s" % (done.stderr.strip().splitlines() or ["?"])[-1])
@@ -41,6 +42,7 @@ def samples(programs, names, rounds):
     taken = {engine: {n: [] for n in names} for engine in programs}
     for i in range(rounds + 1):
         for name in names:
+            settle(programs)
             for engine, program in programs.items():
                 value = program.sample()
                 if i > 0 and not math.isnan(value):
@@ -57,7 +59,7 @@ def rows_of(taken, names, threads, differ):
         net = {}
         for engine, series in taken.items():
             if name in series:
-                call = series[NOTHING].median
+                call = series[NOTHING].median if NOTHING in series else 0
                 net[engine] = Series([max(s - call, 1e-9) * 1e6 for s in series[name].samples])
         rivals = {e: s for e, s in net.items() if e != "Troupe"}
         made = Row("ops", "%s, %d thread%s" % (name.replace("_", "/"), threads, "" if threads == 1 else "s"), "us", net["Troupe"], rivals)
@@ -70,7 +72,7 @@ def rows_of(taken, names, threads, differ):
         yield made
     if ratios:
         mean = statistics.geometric_mean(ratios)
-        calls = ", ".join("%s %.3g us" % (e, s[NOTHING].median * 1e6) for e, s in taken.items())
+        calls = ", ".join("%s %.3g us" % (e, s[NOTHING].median * 1e6) for e, s in taken.items() if NOTHING in s)
         made = Row("ops", "geometric mean of these %d ratios" % len(ratios), "x", Series([mean])).below(0.8)
         made.note = "a call of nothing, which is taken off: " + calls
         yield made

@@ -127,10 +127,15 @@ OPS = {
 }
 
 
+def file_name(name):
+    """OpenVINO takes a comma for the end of a path."""
+    return name.replace("/", "_").replace(",", "")
+
+
 def write(folder):
     for name, (dims, function) in OPS.items():
         random.seed(0)
-        file = os.path.join(folder, name.replace("/", "_"))
+        file = os.path.join(folder, file_name(name))
         with tf.Graph().as_default() as graph:
             words = "rows of a table" in name
             tf.identity(function(v1.placeholder(tf.int32 if words else tf.float32, dims, "x")), "out")
@@ -143,7 +148,7 @@ def write(folder):
         except ImportError:
             pass
     with open(os.path.join(folder, "names.json"), "w") as f:
-        json.dump([name.replace("/", "_") for name in OPS], f)
+        json.dump([file_name(name) for name in OPS], f)
 
 
 if __name__ == "__main__":

@@ -27,6 +27,15 @@ TROUPE_INLINE Vec WithSignOf(Vec magnitude, Vec sign) {
   return (Vec)((IntVec)magnitude | ((IntVec)sign & static_cast<int32_t>(0x80000000u)));
 }
 
+// v, or `limit` where v is above it; a NaN stays one.
+TROUPE_INLINE Vec AtMost(float limit, Vec v) {
+#if TROUPE_ISA_LEVEL >= 4
+  return _mm512_min_ps(_mm512_set1_ps(limit), v);  // the second where one is a NaN
+#else
+  return v > limit ? Vec{} + limit : v;
+#endif
+}
+
 // a / b. REQUIRES: the reciprocal of b is a normal number.
 TROUPE_INLINE Vec Quotient(Vec a, Vec b) {
 #if TROUPE_ISA_LEVEL >= 4
@@ -61,7 +70,7 @@ TROUPE_INLINE Vec ExpOf(Vec x) {
 #if TROUPE_ISA_LEVEL >= 4
   // Of two numbers, these give the second where one is a NaN.
   Vec c = _mm512_max_ps(_mm512_set1_ps(-104.0f), x);
-  if (!kBelow) c = _mm512_min_ps(_mm512_set1_ps(89.0f), c);
+  if (!kBelow) c = AtMost(89.0f, c);
   const Vec n = _mm512_roundscale_ps(c * kLog2E, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   return _mm512_scalef_ps(Expm1Polynomial(RestOf(c, n)) + 1.0f, n);
 #else
@@ -77,9 +86,10 @@ TROUPE_INLINE Vec ExpOf(Vec x) {
 }
 
 // x P(x^2) / Q(x^2) with the smallest relative error up to where the result is 1 (2.1e-8, fitted by
-// Lawson's iteration). All coefficients are positive, so that no digits are lost in the sums.
+// Lawson's iteration). All coefficients are positive, so that no digits are lost in the sums. At 9.8
+// the quotient is 1 + 1.06e-6, beyond the reach of rounding.
 TROUPE_INLINE Vec TanhOf(Vec x) {
-  const Vec z = x * x;
+  const Vec a = AtMost(9.8f, AbsOf(x)), z = a * a;
   Vec p = z * 1.33192905143e-8f + 2.05836769198e-5f;
   p = p * z + 3.49404821383e-3f;
   p = p * z + 1.33797300653e-1f;
@@ -88,9 +98,7 @@ TROUPE_INLINE Vec TanhOf(Vec x) {
   q = q * z + 2.58711270735e-2f;
   q = q * z + 4.67130453337e-1f;
   q = q * z + 1.0f;
-  const Vec a = AbsOf(x), y = Quotient(p * a, q);
-  // Rounding may lead beyond 1; and a quotient of infinities is none.
-  return WithSignOf((y > 1.0f) | (a >= 9.02f) ? Vec{} + 1.0f : y, x);
+  return WithSignOf(AtMost(1.0f, Quotient(p * a, q)), x);
 }
 
 // 1 / (1 + e^-x). With e^-|x| nothing overflows, and the tail towards zero keeps its precision.

@@ -85,9 +85,9 @@ TROUPE_INLINE Vec ExpOf(Vec x) {
 #endif
 }
 
-// x P(x^2) / Q(x^2) with the smallest relative error up to where the result is 1 (2.1e-8, fitted by
-// Lawson's iteration). All coefficients are positive, so that no digits are lost in the sums. At 9.8
-// the quotient is 1 + 1.06e-6, beyond the reach of rounding.
+// x P(x^2) / Q(x^2) with the smallest relative error up to where the result is 1 (2.1e-8, fitted
+// by Lawson's iteration). All coefficients are positive, so that no digits are lost in the sums. At
+// 9.8 the quotient is 1 + 1.06e-6, beyond the reach of rounding.
 TROUPE_INLINE Vec TanhOf(Vec x) {
   const Vec a = AtMost(9.8f, AbsOf(x)), z = a * a;
   Vec p = z * 1.33192905143e-8f + 2.05836769198e-5f;

@@ -140,8 +140,28 @@ bool LeavesOutZeros(const GemmF32Operands& o) {
   return PickGemvF32().all_finite(o.b, o.k * o.n);
 }
 
+// Parts of the rows of a large matrix, which a vector is multiplied by one after the other: so each
+// thread reads memory in order. As many for any number of threads, so that the sums are the same.
+constexpr int64_t kRowParts = 8, kLargeMatrix = 1 << 18;
+
+void VectorTimesRowParts(ComputeThreads* threads, const GemmShape& s, const float* x, const float* b, float* c) {
+  const int64_t rows = (s.k + kRowParts - 1) / kRowParts, parts = (s.k + rows - 1) / rows;
+  std::vector<float> sums(static_cast<size_t>((parts - 1) * s.n));
+  ForRanges(threads, {false, 1, std::min<int64_t>(parts, CountOf(threads))}, parts, [&](int64_t from, int64_t to) {
+    for (int64_t p = from; p < to; ++p) {
+      const int64_t first = p * rows;
+      PickGemvF32().vector_rows(x + first, b + first * s.n, s.n, std::min(rows, s.k - first), s.n,
+                                p == 0 ? c : sums.data() + (p - 1) * s.n);
+    }
+  });
+  for (const float* part = sums.data(); part < sums.data() + sums.size(); part += s.n)
+    for (int64_t j = 0; j < s.n; ++j) c[j] += part[j];
+}
+
 // A vector times a matrix, which is then read once and in order: `x` has s.k elements, C s.n.
 void VectorTimesMatrix(ComputeThreads* threads, const GemmShape& s, const float* x, const float* b, float* c) {
+  if (!s.transpose_b && s.k * s.n >= kLargeMatrix && s.k >= 16 * kRowParts)
+    return VectorTimesRowParts(threads, s, x, b, c);
   const GemvF32Table& table = PickGemvF32();
   // Reading the matrix is what takes time, some twenty multiplications' worth an element.
   ForRanges(threads, SplitByRule(CountOf(threads), s, 10), s.n, [&](int64_t from, int64_t to) {

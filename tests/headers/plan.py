@@ -100,8 +100,10 @@ def plan(source):
                 fitting.setdefault(name, [])
                 best = name
         fitting[best].append(header)
-    return "".join(" ".join([name] + chain) + "\n" for name, _, _ in PRECOMPILED
-                   for chain in chains(fitting.get(name, []), includes))
+    planned = [(name, chain) for name, _, _ in PRECOMPILED for chain in chains(fitting.get(name, []), includes)]
+    if sum(len(chain) for _, chain in planned) != sum(map(len, fitting.values())):
+        sys.exit("headers include each other in a circle")
+    return "".join(" ".join([name] + chain) + "\n" for name, chain in planned)
 
 
 def main():

@@ -100,6 +100,26 @@ BOOST_AUTO_TEST_CASE(large_products_use_the_library_and_threads) {
   }
 }
 
+// A large matrix is multiplied in parts of its rows: the last of them may be shorter, and the bits
+// are those of one thread.
+BOOST_AUTO_TEST_CASE(a_vector_and_a_large_matrix) {
+  for (const auto& [k, n] :
+       std::vector<std::pair<int64_t, int64_t>>{{1001, 300}, {2048, 1000}, {128, 2049}, {127, 4096}, {130, 2100}}) {
+    const Tensor x = RandomTensor(DType::kFloat, TensorShape({1, k}), 1),
+                 b = RandomTensor(DType::kFloat, TensorShape({k, n}), 2);
+    const AttrMap attrs = {{"transpose_a", false}, {"transpose_b", false}};
+    const Tensor one = Run("MatMul", {x, b}, attrs, 1)[0];
+    std::vector<double> want(static_cast<size_t>(n));
+    for (int64_t p = 0; p < k; ++p)
+      for (int64_t j = 0; j < n; ++j)
+        want[static_cast<size_t>(j)] += double{x.data<float>()[p]} * double{b.data<float>()[p * n + j]};
+    for (int64_t j = 0; j < n; ++j)
+      BOOST_REQUIRE_SMALL(one.data<float>()[j] - want[static_cast<size_t>(j)], 1e-6 * static_cast<double>(k));
+    for (const int threads : {2, 3, 8})
+      BOOST_TEST(SameBytes(Run("MatMul", {x, b}, attrs, threads)[0], one), k << "x" << n << ", " << threads);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(empty_matrices) {
   for (DType t : kTypes) {
     const Tensor zeros = Run("MatMul", {Tensor(t, TensorShape({3, 0})), Tensor(t, TensorShape({0, 2}))})[0];

@@ -17,19 +17,20 @@ import numpy as np  # noqa: E402
 from drawn import numbers  # noqa: E402
 
 
-def input_of(definition):
-    node = next(n for n in definition.node if n.name == "x")
-    dims = [d.size for d in node.attr["shape"].shape.dim]
-    drawn = numbers(int(np.prod(dims)))
-    if node.attr["dtype"].type == 3:  # DT_INT32
-        return (drawn % 8000).astype(np.int32).reshape(dims)
-    return ((drawn % 65536).astype(np.float32) / 65536 * 2 - 1).reshape(dims)
+def input_of(what):
+    drawn = numbers(int(np.prod(what["dims"])))
+    if what["words"]:
+        return (drawn % 8000).astype(np.int32).reshape(what["dims"])
+    return ((drawn % 65536).astype(np.float32) / 65536 * 2 - 1).reshape(what["dims"])
 
 
-def tensorflow(path, definition, x, threads):
+def tensorflow(path, x, threads):
     import tensorflow as tf
     v1 = tf.compat.v1
     v1.disable_eager_execution()
+    definition = v1.GraphDef()
+    with open(path + ".pb", "rb") as f:
+        definition.ParseFromString(f.read())
     with tf.Graph().as_default():
         tf.import_graph_def(definition, name="")
         session = v1.Session(config=v1.ConfigProto(intra_op_parallelism_threads=threads, inter_op_parallelism_threads=threads))
@@ -37,7 +38,7 @@ def tensorflow(path, definition, x, threads):
     return lambda: call(x)
 
 
-def onnxruntime(path, definition, x, threads):
+def onnxruntime(path, x, threads):
     import onnxruntime as ort
     options = ort.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads, options.log_severity_level = threads, 1, 4
@@ -47,14 +48,14 @@ def onnxruntime(path, definition, x, threads):
     return lambda: session.run(None, {"x:0": x})[0]
 
 
-def openvino(path, definition, x, threads):
+def openvino(path, x, threads):
     import openvino as ov
     model = ov.convert_model(path + ".pb", input=list(x.shape))
     compiled = ov.Core().compile_model(model, "CPU", {"INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"})
     return lambda: compiled([x], share_inputs=True, share_outputs=True)[0]
 
 
-def pytorch(path, definition, x, threads):
+def pytorch(path, x, threads):
     import onnx2torch
     import torch
     torch.set_num_threads(threads)
@@ -70,24 +71,18 @@ def pytorch(path, definition, x, threads):
 ENGINES = {"tensorflow": tensorflow, "onnxruntime": onnxruntime, "openvino": openvino, "pytorch": pytorch}
 
 
-def definition_of(path):
-    from tensorflow.core.framework import graph_pb2
-    definition = graph_pb2.GraphDef()
-    with open(path + ".pb", "rb") as f:
-        definition.ParseFromString(f.read())
-    return definition
-
-
 def main():
     engine, folder, threads, seconds = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
     with open(os.path.join(folder, "names.json")) as f:
         names = json.load(f)
+    # Not from the graph: TensorFlow and PyTorch do not live in one process.
+    with open(os.path.join(folder, "inputs.json")) as f:
+        inputs = json.load(f)
     runs, reasons = [], {}
     for name in names:
         path = os.path.join(folder, name)
         try:
-            definition = definition_of(path)
-            run = ENGINES[engine](path, definition, input_of(definition), threads)
+            run = ENGINES[engine](path, input_of(inputs[name]), threads)
             out = [run() for _ in range(3)][-1]
             if len(sys.argv) > 5:
                 np.asarray(out, np.float32).tofile(os.path.join(sys.argv[5], name + ".theirs"))

@@ -1,6 +1,6 @@
 """Writes graphs of single ops at the shapes at which the networks of networks.py have them, and the same as ONNX where tf2onnx is there.
 
-    ops.py FOLDER       FOLDER/NAME.pb each, "x" is the input, "out" the output; and FOLDER/names.json, their order
+    ops.py FOLDER       FOLDER/NAME.pb each, "x" is the input, "out" the output; FOLDER/inputs.json, what x is; and FOLDER/names.json, their order
 """
 import json
 import os
@@ -127,6 +127,10 @@ OPS = {
 }
 
 
+def is_of_words(name):
+    return "rows of a table" in name
+
+
 def file_name(name):
     """OpenVINO takes a comma for the end of a path."""
     return name.replace("/", "_").replace(",", "")
@@ -137,8 +141,7 @@ def write(folder):
         random.seed(0)
         file = os.path.join(folder, file_name(name))
         with tf.Graph().as_default() as graph:
-            words = "rows of a table" in name
-            tf.identity(function(v1.placeholder(tf.int32 if words else tf.float32, dims, "x")), "out")
+            tf.identity(function(v1.placeholder(tf.int32 if is_of_words(name) else tf.float32, dims, "x")), "out")
             definition = v1.graph_util.extract_sub_graph(graph.as_graph_def(), ["out"])
         with open(file + ".pb", "wb") as f:
             f.write(definition.SerializeToString())
@@ -147,6 +150,8 @@ def write(folder):
             tf2onnx.convert.from_graph_def(definition, input_names=["x:0"], output_names=["out:0"], opset=17, output_path=file + ".onnx")
         except ImportError:
             pass
+    with open(os.path.join(folder, "inputs.json"), "w") as f:
+        json.dump({file_name(name): {"dims": dims, "words": is_of_words(name)} for name, (dims, _) in OPS.items()}, f)
     with open(os.path.join(folder, "names.json"), "w") as f:
         json.dump([file_name(name) for name in OPS], f)
 

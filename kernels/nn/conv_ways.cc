@@ -54,7 +54,8 @@ ConvWay SplitByRule(int threads, ConvPass pass, const ConvShape& s, ConvLoops lo
   // An input's gradient is computed while another thread computes the filter's; whoever is done
   // first helps. Each range packs the weights for itself.
   if (pass == ConvPass::kBackwardInput && loops == ConvLoops::kDirect && threads > 1) wanted *= 2;
-  w.ranges = ConvRanges(s, ConvUnits(pass, s, loops, w.bands), wanted);
+  // A channel by itself waits for memory: its multiplications take several times as long.
+  w.ranges = ConvRanges(s, ConvUnits(pass, s, loops, w.bands), wanted, s.groups == s.c && s.c > 1 ? 6 : 1);
   return w;
 }
 

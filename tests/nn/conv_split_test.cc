@@ -106,6 +106,17 @@ BOOST_AUTO_TEST_CASE(a_gradient_of_one_input_is_split_by_rows) {
   }
 }
 
+// As many multiplications are worth two threads when each channel is by itself.
+BOOST_AUTO_TEST_CASE(few_multiplications_that_wait_for_memory_are_split) {
+  ConvShape s = MakeConvShape(1, 14, 14, 384, 3, 3, 384, /*stride=*/1);
+  s.groups = 384;
+  BOOST_CHECK_EQUAL(ConvWayByRule(2, ConvPass::kForward, s, {}).ranges, 2);
+  BOOST_CHECK_EQUAL(ConvWayByRule(1, ConvPass::kForward, s, {}).ranges, 1);
+  const ConvShape dense = MakeConvShape(1, 14, 14, 64, 3, 3, 6, /*stride=*/1);
+  BOOST_REQUIRE_EQUAL(dense.work(), s.work());
+  BOOST_CHECK_EQUAL(ConvWayByRule(2, ConvPass::kForward, dense, {}).ranges, 1);
+}
+
 struct Case {
   const char* op;
   DType dtype;

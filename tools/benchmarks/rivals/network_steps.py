@@ -7,15 +7,14 @@ With CHECK, the output of one step goes into that file as raw floats, and nothin
 import json
 import os
 import resource
-import statistics
 import subprocess
 import sys
-import time
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
 import numpy as np  # noqa: E402
 from drawn import numbers  # noqa: E402
+from timed import median_seconds  # noqa: E402
 
 
 def make_input(dims):
@@ -105,12 +104,7 @@ def main():
         run()
     print(json.dumps({"engine": engine}), flush=True)
     for _ in sys.stdin:
-        times, start = [], time.perf_counter()
-        while not times or time.perf_counter() - start < seconds:
-            begin = time.perf_counter()
-            run()
-            times.append(time.perf_counter() - begin)
-        print("%.9g" % statistics.median(times), flush=True)
+        print("%.9g" % median_seconds(run, seconds), flush=True)
     print(json.dumps({"peak_bytes": 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss}), flush=True)
 
 

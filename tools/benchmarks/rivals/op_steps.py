@@ -7,14 +7,13 @@ outputs go into that folder, NAME.theirs each, as raw floats, and nothing is tim
 """
 import json
 import os
-import statistics
 import sys
-import time
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
 import numpy as np  # noqa: E402
 from drawn import numbers  # noqa: E402
+from timed import median_seconds  # noqa: E402
 
 
 def input_of(what):
@@ -97,12 +96,7 @@ def main():
         if run is None:
             print("nan", flush=True)
             continue
-        times, start = [], time.perf_counter()
-        while not times or time.perf_counter() - start < seconds:
-            begin = time.perf_counter()
-            run()
-            times.append(time.perf_counter() - begin)
-        print("%.9g" % statistics.median(times), flush=True)
+        print("%.9g" % median_seconds(run, seconds), flush=True)
     print("{}", flush=True)
 
 

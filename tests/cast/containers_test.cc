@@ -293,9 +293,12 @@ BOOST_AUTO_TEST_CASE(edge_11_a_snapshot_that_waits_for_a_dying_container_is_abor
   BOOST_TEST(((answer.ok() ? answer->status : answer.status()).code() == absl::StatusCode::kAborted));
   v->End();
   // A session's snapshot has a deadline.
-  const auto next = [&] { return ContainerActorOf(*one.runtime, one.name); };
-  for (int tries = 0; tries < 500 && (!next() || next() == container); ++tries)
+  caf::actor next = container;
+  for (int tries = 0; tries < 500 && (!next || next == container); ++tries) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    next = ContainerActorOf(*one.runtime, one.name);
+  }
+  BOOST_REQUIRE((next && next != container));
   auto session = NewSession(Scope::NewRootScope(), one.options);
   BOOST_REQUIRE(v->TryBegin());
   SnapshotOptions options;

@@ -11,6 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "actors/step/cancel_later.h"
+#include "actors/threads/loop_turns.h"
+
 namespace troupe {
 namespace {
 
@@ -69,6 +72,7 @@ class Events : public caf::io::network::event_handler {
   void Prepare();
   // False when nobody should announce so much, or there is no memory for it.
   bool MakeRoom();
+  bool HandOn(size_t bytes);
   void Receive();
   Result Send();
   void AwaitRoom();
@@ -208,6 +212,19 @@ bool Events::MakeRoom() {
   return true;
 }
 
+// Whoever takes it runs here if that is short.
+bool Events::HandOn(size_t bytes) {
+  const LoopTurns::Message message(&backend());
+  caf::io::abstract_broker* const broker = scribe_->parent();
+  const caf::strong_actor_ptr keep(broker != nullptr ? broker->ctrl() : nullptr);
+  const bool more = scribe_->consume(message.turns(), in.data(), bytes);
+  if (broker != nullptr) broker->context(&backend());
+  CancelLater later;
+  message.turns()->Drain();
+  later.FlushAside(true);
+  return more;
+}
+
 void Events::Receive() {
   int messages = 0;
   for (size_t turn = 0; reads_;) {
@@ -222,7 +239,7 @@ void Events::Receive() {
     if (have_ >= enough_) {
       if (consumed_ < 2 && ++consumed_ == 2) link_->socket()->greeted.store(true, std::memory_order_relaxed);
       const size_t whole = have_;
-      const bool more = scribe_->consume(&backend(), in.data(), whole);
+      const bool more = HandOn(whole);
       Prepare();
       if (whole > kMostKept) FreeIfBig(&in);
       if (!more) return StopReading();

@@ -5,6 +5,7 @@
 #include "actors/runtime/remote_tasks.h"
 #include "net/caller.h"
 #include "net/client_messages.h"
+#include "net/network_loop.h"
 #include "troupe/server.h"
 
 namespace troupe {
@@ -183,7 +184,7 @@ void KeepConnectionsFor(std::chrono::milliseconds lease, caf::actor_system_confi
 }
 
 void ConfigureServer(caf::actor_system_config* config) {
-  config->load<caf::io::middleman>();
+  config->load<caf::io::middleman, NetworkLoop>();
   config->add_message_types<caf::id_block::troupe_cluster>();
   config->add_message_types<caf::id_block::troupe_net>();
   config->add_message_types<caf::id_block::troupe_clients>();

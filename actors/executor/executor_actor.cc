@@ -4,6 +4,8 @@
 
 #include "actors/threads/actor_thread.h"
 #include "actors/threads/lean_actor.h"
+#include "actors/threads/loop_turns.h"
+#include "actors/threads/surely.h"
 #include "actors/executor/turn.h"
 #include "actors/messages/messages.h"
 #include "actors/threads/no_memory.h"
@@ -16,7 +18,7 @@ namespace {
 // (runtime/runtime.cc): some 5 ms of null nodes.
 constexpr int64_t kTurnNodes = 2000;
 
-class ExecutorActor : public LeanActor<ExecutorActor> {
+class ExecutorActor : public LeanActor<ExecutorActor>, public ShortTurns {
  public:
   ExecutorActor(caf::actor_config& cfg, std::shared_ptr<Executor> executor)
       : LeanActor(cfg), executor_(std::move(executor)) {
@@ -44,6 +46,17 @@ class ExecutorActor : public LeanActor<ExecutorActor> {
       return false;
     }
     return true;
+  }
+  // Its group has named the loop, or not (StepGroup::Home).
+  bool MayRunInLoop() const override { return true; }
+  // As in a lane.
+  size_t Throughput() const override { return 1; }
+  void ResumeElsewhere() noexcept override {
+    if (executor_ != nullptr) return executor_->ResumeElsewhere();
+    ScheduleSurely(home_system(), this);
+  }
+  void TookLong() override {
+    if (executor_ != nullptr) executor_->TookLong();
   }
   void on_exit() override {
     if (executor_ == nullptr) return;
@@ -209,6 +222,20 @@ void Executor::RingDoorbell() {
     std::lock_guard<std::mutex> lock(in_group_);
     if (!dead_.load(std::memory_order_relaxed)) RingBell(TakeBell());
   });
+}
+
+void Executor::ResumeElsewhere() noexcept {
+  {
+    std::lock_guard<std::mutex> lock(in_group_);
+    caf::execution_unit* const elsewhere = dead_.load(std::memory_order_relaxed) ? nullptr : group_->Elsewhere();
+    if (elsewhere != nullptr) return elsewhere->exec_later(resumable_);
+  }
+  ScheduleSurely(actor_->home_system(), resumable_);
+}
+
+void Executor::TookLong() {
+  std::lock_guard<std::mutex> lock(in_group_);
+  if (!dead_.load(std::memory_order_relaxed)) group_->TookLong();
 }
 
 void Executor::Post(Arrival* arrival) noexcept {

@@ -62,6 +62,10 @@ class StepGroup {
   // The execution unit that resumes this step's executors: the lane, in the form that the calling
   // thread must name, or the compute threads (threads/turn_threads.h). Null is the scheduler.
   virtual caf::execution_unit* Home() = 0;
+  // The compute threads. The group's for its life.
+  virtual caf::execution_unit* Elsewhere() const = 0;
+  // A turn in the network's thread took longer than any should there.
+  virtual void TookLong() = 0;
 };
 
 // The part of the executor that is not the actor, and outlives it: closures of running kernels may
@@ -107,6 +111,9 @@ class Executor : public StepHost, public std::enable_shared_from_this<Executor> 
   void OnToken(Token token);
   void OnContinue() { Go(); }
   void OnKilled();
+  // For threads/loop_turns.h.
+  void ResumeElsewhere() noexcept;
+  void TookLong();
   // Ends the step with this status, if it has not ended; the executor counts as dead from now on.
   void End(const absl::Status& status);
 

@@ -8,6 +8,7 @@
 #include "actors/messages/messages.h"
 #include "actors/runtime/runtime_impl.h"
 #include "actors/step/remote_steps.h"
+#include "actors/threads/loop_turns.h"
 #include "actors/threads/surely.h"
 #include "graph/passes/fuse.h"
 #include "graph/passes/memory_copies.h"
@@ -163,7 +164,22 @@ struct WorkerState {
   std::shared_ptr<const Worker> worker;
   std::shared_ptr<Children> children;
   std::shared_ptr<RemoteSteps> remote;  // null: the worker is no port
+  bool aside = false;                   // graphs are worked on by threads of their own
   const char* name = "troupe.worker";
+};
+
+// The network's thread runs it when a message comes from another process: all that it does is
+// short, and what works on graphs has threads of its own. Not while it copies big tensors for
+// others: that thread copies those that come.
+class WorkerPort : public caf::stateful_actor<WorkerState>, public ShortTurns {
+ public:
+  explicit WorkerPort(caf::actor_config& cfg) : caf::stateful_actor<WorkerState>(cfg) {}
+  bool MayRunInLoop() const override {
+    return state.aside && (state.remote == nullptr || !state.remote->freight().out.busy());
+  }
+  // As the scheduler (runtime/runtime.cc).
+  size_t Throughput() const override { return 50; }
+  void ResumeElsewhere() noexcept override { ScheduleSurely(home_system(), this); }
 };
 
 // A session of another process has no share of the graph: this one keeps it.
@@ -192,15 +208,15 @@ void KeepFor(const register_graph& message, const std::string& task, RemoteSteps
 
 // Hands a message of another process to the container of one of this one's devices.
 template <class Message>
-caf::result<caf::message> Hand(caf::stateful_actor<WorkerState>* self, const Runtime::Impl* runtime,
-                               const to_container& to, const Message& message) {
+caf::result<caf::message> Hand(WorkerPort* self, const Runtime::Impl* runtime, const to_container& to,
+                               const Message& message) {
   const caf::actor container = runtime->directory->Find("container:" + to.device);
   if (!container) return caf::make_error(caf::sec::request_receiver_down);
   return self->delegate(container, message);
 }
 
 // What other processes send.
-caf::message_handler PortHandlers(caf::stateful_actor<WorkerState>* self, Runtime::Impl* runtime) {
+caf::message_handler PortHandlers(WorkerPort* self, Runtime::Impl* runtime) {
   RemoteSteps* const remote = self->state.remote.get();
   return caf::message_handler{
       [self, remote](link_graph& m) { remote->Link(self->state.worker->task(), std::move(m)); },
@@ -234,13 +250,13 @@ caf::message_handler PortHandlers(caf::stateful_actor<WorkerState>* self, Runtim
   };
 }
 
-caf::behavior WorkerBehavior(caf::stateful_actor<WorkerState>* self, std::shared_ptr<const Worker> worker,
-                             uint64_t incarnation, std::shared_ptr<Children> children, bool aside,
-                             Runtime::Impl* runtime) {
+caf::behavior WorkerBehavior(WorkerPort* self, std::shared_ptr<const Worker> worker, uint64_t incarnation,
+                             std::shared_ptr<Children> children, bool aside, Runtime::Impl* runtime) {
   self->set_error_handler([](caf::error&) {});
   self->set_default_handler(caf::drop);
   self->state.worker = std::move(worker);
   self->state.children = std::move(children);
+  self->state.aside = aside;
   if (runtime != nullptr) self->state.remote = runtime->remote_steps;
   self->state.children->TakeOver(self);
   // The first has none. Whoever waited for work of another incarnation has been answered, or hears

@@ -156,7 +156,7 @@ absl::Status Signature::RunBlocking(const RunOptions& run_options, const Deadlin
       set.release()->async().RunHere(deadline, run_options.cancellation, std::move(done), metadata, shared_from_this());
     } else {
       set.release()->async().RunAsync(deadline, run_options.cancellation, std::move(done), metadata, shared_from_this(),
-                                      0);
+                                      0, true);
     }
     Answer answer = wait->Wait();
     if (answer.status.ok() && outputs != nullptr) *outputs = std::move(answer.outputs);
@@ -189,7 +189,7 @@ void Signature::RunAsync(const RunOptions& run_options, const Deadline& deadline
   }
   // The set belongs to the step until its last part releases it.
   set.release()->async().RunAsync(deadline, run_options.cancellation, std::move(done), metadata, shared_from_this(),
-                                  lend_us < 0 ? options.lend_thread_us : lend_us);
+                                  lend_us < 0 ? options.lend_thread_us : lend_us, false);
 }
 
 bool Signature::RunLater(const RunOptions& run_options, const Deadline& deadline, const FeedValues& values,

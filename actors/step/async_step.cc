@@ -15,20 +15,22 @@ void AsyncStep::Reserve(const RunOptions& options, const FeedValues& feeds) {
 }
 
 void AsyncStep::Begin(const Deadline& deadline, const CancellationToken* token, RunCallback done,
-                      proto::RunMetadata* metadata, std::shared_ptr<Signature> keep) noexcept {
+                      proto::RunMetadata* metadata, std::shared_ptr<Signature> keep, bool waits) noexcept {
   stats_ = options_.collect_stats && metadata != nullptr;
   done_ = std::move(done);
   metadata_ = metadata;
   keep_ = std::move(keep);
   set_.Begin(this, absl::Span<const Tensor>(feeds_), true);
+  if (set_.remote() != nullptr) set_.LetRunInLoop(absl::Span<const Tensor>(feeds_), waits);
   set_.CheckNumerics(options_);
   set_.Guard(token, deadline);
 }
 
 void AsyncStep::RunAsync(const Deadline& deadline, const CancellationToken* token, RunCallback done,
-                         proto::RunMetadata* metadata, std::shared_ptr<Signature> keep, int64_t lend_us) noexcept {
+                         proto::RunMetadata* metadata, std::shared_ptr<Signature> keep, int64_t lend_us,
+                         bool waits) noexcept {
   const bool lend = MayLend(lend_us);
-  Begin(deadline, token, std::move(done), metadata, std::move(keep));
+  Begin(deadline, token, std::move(done), metadata, std::move(keep), waits);
   if (lend) return Lend(lend_us);
   if (set_.empty()) return Over();  // there is no part whose end could tell
   set_.LaunchElsewhere(stats_);

@@ -31,11 +31,12 @@ class AsyncStep : public Step {
   void Reserve(const RunOptions& options, const FeedValues& feeds);
   // Starts the step. It begins on the calling thread if it is likely to take at most `lend_us`
   // microseconds (lend.cc), otherwise on the compute threads. `keep` is released before `done` is
-  // called, and the set given back to it. REQUIRES: Reserve.
+  // called, and the set given back to it. `waits`: `done` is the library's own, and only wakes who
+  // waits. REQUIRES: Reserve.
   void RunAsync(const Deadline& deadline, const CancellationToken* token, RunCallback done,
-                proto::RunMetadata* metadata, std::shared_ptr<Signature> keep, int64_t lend_us) noexcept;
+                proto::RunMetadata* metadata, std::shared_ptr<Signature> keep, int64_t lend_us, bool waits) noexcept;
   // The same for a caller who waits: it begins on the calling thread, which works on it as long as
-  // something can run (lend.cc).
+  // something can run (lend.cc). REQUIRES: `done` only wakes the caller.
   void RunHere(const Deadline& deadline, const CancellationToken* token, RunCallback done, proto::RunMetadata* metadata,
                std::shared_ptr<Signature> keep) noexcept;
 
@@ -45,7 +46,7 @@ class AsyncStep : public Step {
 
  private:
   void Begin(const Deadline& deadline, const CancellationToken* token, RunCallback done, proto::RunMetadata* metadata,
-             std::shared_ptr<Signature> keep) noexcept;
+             std::shared_ptr<Signature> keep, bool waits) noexcept;
   void LetGo();
   // lend.cc.
   bool MayLend(int64_t lend_us) const;

@@ -9,6 +9,7 @@
 #include "actors/step/cancel_later.h"
 #include "actors/step/own_result.h"
 #include "actors/step/remote_steps.h"
+#include "actors/threads/loop_turns.h"
 #include "actors/threads/no_memory.h"
 #include "actors/threads/surely.h"
 #include "actors/trace/step_statistics.h"
@@ -53,6 +54,7 @@ ExecutorSet::ExecutorSet(Signature* signature, caf::actor_system& system)
       executors_.back()->Spawn(system);
       own.push_back(executors_.back()->resumable());
     }
+    own_user_kernels_ = user_kernels_;
     lane_.Own(std::move(own));
     arguments_.resize(signature->feeds.size());
     loans_ = std::vector<bits::Loan>(signature->feeds.size());
@@ -99,8 +101,18 @@ int64_t ExecutorSet::nodes_run() const {
 std::string ExecutorSet::Describe() const { return signature_->Describe(); }
 
 caf::execution_unit* ExecutorSet::Home() {
-  if (!in_lane_.load(std::memory_order_acquire)) return elsewhere_;
+  if (!in_lane_.load(std::memory_order_acquire)) {
+    if (!in_loop()) [[likely]]
+      return elsewhere_;
+    LoopTurns* const loop = LoopTurns::Here();
+    return loop != nullptr ? loop : elsewhere_;
+  }
   return lane_.IsAttached() ? static_cast<caf::execution_unit*>(&lane_) : lane_.remote();
+}
+
+void ExecutorSet::LetRunInLoop(const FeedValues& feeds, bool waits) noexcept {
+  if (slow_in_loop_.exchange(false)) cost_.Overran();
+  in_loop_.store(waits && elsewhere_ != nullptr && !own_user_kernels_ && cost_.TakesAtMost(kLoopNanos, feeds));
 }
 
 void ExecutorSet::EnterLane() {
@@ -137,6 +149,7 @@ bool ExecutorSet::RenewLate() noexcept {
 
 void ExecutorSet::Begin(Step* step, const FeedValues& feeds, bool answers) {
   step_ = step;
+  in_loop_.store(false, std::memory_order_relaxed);
   if (next_id_ == last_id_) [[unlikely]] {
     next_id_ = next_step_id.fetch_add(kStepIds, std::memory_order_relaxed);
     last_id_ = next_id_ + kStepIds;
@@ -237,7 +250,7 @@ void ExecutorSet::Launch(caf::execution_unit* home, bool stats) noexcept {
   // Without a lane the step may end, and this object with it, as soon as the last part has been
   // started.
   std::shared_ptr<Executor> last;
-  if (home == elsewhere_ && parts > 0) last = executors_.back();
+  if (home != &lane_ && parts > 0) last = executors_.back();
   for (int i = 0; i < parts; ++i) executors_[i]->Start(home);
 }
 
@@ -411,6 +424,7 @@ absl::Status ExecutorSet::FinishForMaster(std::vector<std::pair<uint32_t, Tensor
                                           std::shared_ptr<UpdateLog>* updates) {
   if (numerics_ != nullptr) *updates = std::exchange(numerics_, nullptr)->log;
   DropResources();
+  if (!executors_.empty() && executors_.front()->state().timed()) Measure();
   for (size_t i = 0; i < arguments_.size(); ++i) loans_[i].End(&arguments_[i]);
   absl::Status status = TakeError();
   for (uint32_t i = 0; i < results_.size(); ++i) {

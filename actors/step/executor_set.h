@@ -108,6 +108,12 @@ class alignas(64) ExecutorSet : public StepGroup, public StepListener, public Ca
   // StepGroup.
   const EdgeTable& edges() const override;
   caf::execution_unit* Home() override;
+  caf::execution_unit* Elsewhere() const override { return elsewhere_; }
+  void TookLong() override { slow_in_loop_.store(true); }
+  // Whether the step that runs is short, and all that it calls the library's: then the network's
+  // thread runs its executors, and its end, when a message makes them go on
+  // (threads/loop_turns.h).
+  bool in_loop() const { return in_loop_.load(std::memory_order_relaxed); }
 
   // StepListener.
   void PartDone(uint32_t part, part_done& message) override;
@@ -143,6 +149,9 @@ class alignas(64) ExecutorSet : public StepGroup, public StepListener, public Ca
   // REQUIRES: Guard.
   void Launch(caf::execution_unit* home, bool stats) noexcept;
   void LaunchElsewhere(bool stats) noexcept { Launch(elsewhere_, stats); }
+  // For a step with parts in other processes, before it is launched. `waits`: only the library
+  // hears of its end.
+  void LetRunInLoop(const FeedValues& feeds, bool waits) noexcept;
   // The calling thread counts as one part more, until CountDown; for steps that it works on.
   void CountUp() { parts_left_.fetch_add(1, std::memory_order_relaxed); }
   // So many parts are done. True when none is left: the set is the caller's from then on, on any
@@ -195,13 +204,14 @@ class alignas(64) ExecutorSet : public StepGroup, public StepListener, public Ca
   caf::execution_unit* const elsewhere_;  // where executors run that no lane has; null: under the scheduler
   Lane lane_;
   bool user_kernels_ = false;
+  bool own_user_kernels_ = false;  // without what other processes run
   std::vector<std::shared_ptr<Executor>> executors_;
   std::shared_ptr<LocalTransport> transport_;
   std::shared_ptr<RemoteParts> remote_;
   int shares_ = 0;  // parts here, and tasks elsewhere: who must be done for the step to be over
   std::shared_ptr<StepContext> context_;
   Step* step_ = nullptr;  // the kind of the step that runs or was the last to run
-  std::atomic<bool> in_lane_{false};
+  std::atomic<bool> in_lane_{false}, in_loop_{false}, slow_in_loop_{false};
   std::atomic<int64_t> step_id_{0};
   std::atomic<int> stops_{0};          // threads in Stop
   std::atomic<int64_t> owed_{0};       // the step that has not been answered, nor its answer taken by who will

@@ -125,6 +125,7 @@ absl::Status FreightOut::Send(const caf::actor& to, uint64_t incarnation, freigh
     out.number = ++last_;
     out.piece = note.piece = note.pool != nullptr ? out.pool.slot : limits_.piece;
     notes_.emplace(out.number, std::move(note));
+    Count();
   }
   *number = out.number;
   status = SendFar(system_, to, std::move(out), from);
@@ -180,7 +181,9 @@ FreightOut::Notes::node_type FreightOut::Take(Notes::iterator it) {
     link->second.turns.remove(it->first);
     if (link->second.turns.empty() && link->second.under_way == 0) links_.erase(link);
   }
-  return notes_.extract(it);
+  Notes::node_type note = notes_.extract(it);
+  Count();
+  return note;
 }
 
 void FreightOut::Go(const freight_go& message) {
@@ -217,7 +220,10 @@ void FreightOut::Taken(const freight_taken& message) {
     if (it == links_.end()) return;
     // Nobody can give back more than he has.
     it->second.under_way = std::max(0, it->second.under_way - 1);
-    if (it->second.turns.empty() && it->second.under_way == 0) return void(links_.erase(it));
+    if (it->second.turns.empty() && it->second.under_way == 0) {
+      links_.erase(it);
+      return Count();
+    }
   }
   Pump(message.to);
 }
@@ -352,6 +358,7 @@ void FreightOut::PeerWent(uint64_t incarnation) {
   {
     std::lock_guard<std::mutex> lock(mu_);
     links_.erase(incarnation);
+    Count();
     for (auto it = notes_.begin(); it != notes_.end();) {
       const auto next = std::next(it);
       if (it->second.to == incarnation) LetGo(it, why, &gone);
@@ -367,6 +374,7 @@ void FreightOut::Fail(const absl::Status& why) noexcept {
   {
     std::lock_guard<std::mutex> lock(mu_);
     links_.clear();
+    Count();
     pools_.swap(pools);
     for (auto it = notes_.begin(); it != notes_.end();) {
       const auto next = std::next(it);

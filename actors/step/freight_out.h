@@ -97,6 +97,8 @@ class FreightOut {
   // Notes, and the pieces to all processes that are under way.
   size_t size() const;
   int under_way() const;
+  // Whether there are any. Takes no lock.
+  bool busy() const { return busy_.load(std::memory_order_relaxed); }
   // Slots of all pools that have bytes which their readers have not dealt with.
   uint32_t slots_taken() const;
   // Bytes that have gone in pieces so far, by the way they took.
@@ -137,6 +139,8 @@ class FreightOut {
   };
   using Notes = std::map<uint64_t, Note>;
   using Pools = std::map<uint64_t, Pool>;
+  // After a change of notes_ or links_, under the lock.
+  void Count() { busy_.store(!notes_.empty() || !links_.empty(), std::memory_order_relaxed); }
   // Sends what may go to a process.
   void Pump(uint64_t to);
   freight_piece Next(uint64_t number, Note* note) const;
@@ -160,6 +164,7 @@ class FreightOut {
   Notes notes_;
   std::map<uint64_t, Link> links_;  // by incarnation
   Pools pools_;                     // likewise
+  std::atomic<bool> busy_{false};   // there are notes, or links
   std::atomic<uint64_t> in_messages_{0}, in_shared_memory_{0};
 };
 

@@ -88,7 +88,7 @@ void AsyncStep::RunHere(const Deadline& deadline, const CancellationToken* token
                         proto::RunMetadata* metadata, std::shared_ptr<Signature> keep) noexcept {
   const bool limited = deadline.ms > 0 || token != nullptr;
   const std::chrono::nanoseconds most(limited ? kLimitedNanos : kUsersNanos);
-  Begin(deadline, token, std::move(done), metadata, std::move(keep));
+  Begin(deadline, token, std::move(done), metadata, std::move(keep), true);
   set_.CountUp();
   Clock::time_point until{};
   // When the time is over in which it was expected to end, it goes on elsewhere: this thread waits,

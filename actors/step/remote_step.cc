@@ -73,6 +73,7 @@ void RemoteStep::Begin() {
   me_ = shared_from_this();
   set_->transport().LinkTo(me_);
   set_->Begin(this, absl::MakeConstSpan(arguments_), false);
+  set_->LetRunInLoop(absl::MakeConstSpan(arguments_), true);
   own_step_ = set_->step_id();
   RunOptions options;
   options.check_numerics = asked_.checks_numerics;
@@ -83,7 +84,7 @@ void RemoteStep::Begin() {
 
 void RemoteStep::Launch() noexcept {
   if (set_->empty()) return Over();
-  set_->LaunchElsewhere(asked_.timed);
+  set_->Launch(set_->Home(), asked_.timed);
 }
 
 bool RemoteStep::Concerns(const actor_failed& failure) const {

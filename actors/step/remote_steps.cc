@@ -8,6 +8,7 @@
 #include "actors/step/cancel_later.h"
 #include "actors/step/executor_set.h"
 #include "actors/step/remote_step.h"
+#include "actors/threads/loop_turns.h"
 #include "actors/threads/no_memory.h"
 #include "kernels/device/session_containers.h"
 #include "kernels/numerics_check.h"
@@ -507,6 +508,20 @@ void RemoteSteps::Over(uint64_t master, int64_t step, uint32_t task) {
   freight_->in.End(key);
 }
 
+// What a message may end calls the program's code, unless the step is one that runs in the loop.
+template <class Message, class F>
+void RemoteSteps::OffTheLoop(const ExecutorSet* set, F take, Message&& message) {
+  if (LoopTurns::Here() == nullptr || set->in_loop() || !runtime_->turns->Start().ok()) return take(std::move(message));
+  std::shared_ptr<Message> kept;
+  try {
+    kept = std::make_shared<Message>();
+    *kept = std::move(message);
+    return runtime_->turns->Run([take, kept] { take(std::move(*kept)); });
+  } catch (const std::bad_alloc&) {
+  }
+  take(std::move(kept != nullptr ? *kept : message));
+}
+
 void RemoteSteps::Done(parts_done&& message) {
   if (freight_->in.HoldBack({runtime_->incarnation, message.step, FreightIn::kOwn}, &message)) return;
   ExecutorSet* set = nullptr;
@@ -520,7 +535,8 @@ void RemoteSteps::Done(parts_done&& message) {
     // From here on the step waits for this thread.
     if (task == set->remote()->size() || !set->remote()->TakeOwed(task, message.step)) return;
   }
-  set->RemoteDone(task, std::move(message));
+  OffTheLoop(
+      set, [set, task](parts_done&& m) { set->RemoteDone(task, std::move(m)); }, std::move(message));
 }
 
 void RemoteSteps::Tell(step_letter&& message) {
@@ -548,7 +564,8 @@ void RemoteSteps::Tell(step_letter&& message) {
     }
     set->CountUp();
   }
-  set->RemoteTells(std::move(message));
+  OffTheLoop(
+      set, [set](step_letter&& m) { set->RemoteTells(std::move(m)); }, std::move(message));
 }
 
 void RemoteSteps::Begin(int64_t step, ExecutorSet* set) {

@@ -20,6 +20,8 @@ namespace troupe {
 // What a step may take that begins on its caller's thread: one that has a deadline or token, and
 // one with kernels of users, or with parts in other processes ("user_kernels" below).
 inline constexpr int64_t kLimitedNanos = 1'000'000, kUsersNanos = 10'000'000;
+// What a step may take whose executors the network's thread runs (threads/loop_turns.h).
+inline constexpr int64_t kLoopNanos = 100'000;
 
 // The largest feeds with which a step was cheap: their shapes, and for each the number of
 // characters in all its strings.
@@ -54,6 +56,11 @@ class StepCost {
   // Whether a step with these feeds is known to take at most `nanos`, where that is what callers
   // lend or less.
   bool ShortFor(int64_t nanos, const FeedValues& feeds) const;
+  // Whether a step with these feeds is known to take at most `nanos`, which are kLimitedNanos or
+  // less.
+  bool TakesAtMost(int64_t nanos, const FeedValues& feeds) const {
+    return measured_nanos_ >= 0 && measured_nanos_ <= nanos && for_lane_.Cover(feeds);
+  }
   // Whether the step that begins is to be timed.
   bool TakeMeasureNext() { return std::exchange(measure_next_, false); }
 

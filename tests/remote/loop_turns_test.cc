@@ -1,0 +1,189 @@
+// What the network's thread runs itself when a message has come (threads/loop_turns.h).
+#include <boost/test/unit_test.hpp>
+#include <caf/all.hpp>
+#include <thread>
+#include <vector>
+
+#include "actors/threads/actor_thread.h"
+#include "actors/threads/inside_actor.h"
+#include "actors/threads/loop_turns.h"
+
+namespace troupe {
+namespace loop_turns_test {
+
+using namespace std::chrono_literals;
+
+// In place of the network's multiplexer: keeps whom it is to resume.
+class Loop : public caf::execution_unit {
+ public:
+  using execution_unit::execution_unit;
+  void exec_later(caf::resumable* actor) override { actors.push_back(actor); }
+  void ResumeAll() {
+    for (caf::resumable* actor : std::exchange(actors, {})) {
+      if (actor->resume(this, 100) != caf::resumable::resume_later) caf::intrusive_ptr_release(actor);
+    }
+  }
+  std::vector<caf::resumable*> actors;
+};
+
+struct Seen {
+  std::vector<int> numbers;
+  bool in_loop = false, may_block = true;
+  int elsewhere = 0, long_turns = 0;
+};
+
+// Notes what comes; passes it to `next`, one less, until none is left.
+class Passer : public caf::event_based_actor, public ShortTurns {
+ public:
+  Passer(caf::actor_config& cfg, Seen* seen, Loop* other, bool may)
+      : event_based_actor(cfg), seen_(*seen), other_(*other), may_(may) {}
+  caf::behavior make_behavior() override {
+    return {
+        [this](int n, const caf::actor& next) {
+          seen_.numbers.push_back(n);
+          seen_.in_loop = LoopTurns::Here() != nullptr;
+          seen_.may_block = !InsideActor();
+          if (n > 0) send(next, n - 1, caf::actor_cast<caf::actor>(this));
+        },
+        [this](std::chrono::microseconds busy) {
+          const auto until = std::chrono::steady_clock::now() + busy;
+          while (std::chrono::steady_clock::now() < until) {
+          }
+          seen_.numbers.push_back(-1);
+        },
+    };
+  }
+  bool MayRunInLoop() const override { return may_; }
+  size_t Throughput() const override { return 1; }
+  void ResumeElsewhere() noexcept override {
+    ++seen_.elsewhere;
+    other_.exec_later(this);
+  }
+  void TookLong() override { ++seen_.long_turns; }
+
+ private:
+  Seen& seen_;
+  Loop& other_;
+  const bool may_;
+};
+
+struct Cast {
+  caf::actor_system_config config;
+  caf::actor_system system{config.set("scheduler.max-threads", size_t{1})};
+  Loop loop{&system}, other{&system};
+  Seen a, b;
+  // The scheduler makes their behaviours; they wait for messages afterwards.
+  caf::actor Spawn(Seen* seen, bool may = true) {
+    caf::actor actor = system.spawn<Passer, caf::lazy_init>(seen, &other, may);
+    auto* const self = dynamic_cast<caf::scheduled_actor*>(caf::actor_cast<caf::abstract_actor*>(actor));
+    caf::scoped_execution_unit here(&system);
+    BOOST_REQUIRE(self->activate(&here));
+    return actor;
+  }
+  template <class... T>
+  static void Enqueue(const caf::actor& to, caf::execution_unit* unit, T... content) {
+    to->enqueue(nullptr, caf::make_message_id(), caf::make_message(std::move(content)...), unit);
+  }
+};
+
+BOOST_AUTO_TEST_SUITE(loop_turns)
+
+BOOST_AUTO_TEST_CASE(who_is_woken_waits_for_the_drain_and_so_do_those_whom_it_wakes) {
+  Cast cast;
+  const caf::actor a = cast.Spawn(&cast.a), b = cast.Spawn(&cast.b);
+  BOOST_TEST(LoopTurns::Here() == nullptr);
+  const uint64_t messages = LoopTurns::Messages(), turns = LoopTurns::TurnsOfAll();
+  (void)LoopTurns::TakeRan();
+  {
+    const LoopTurns::Message message(&cast.loop);
+    BOOST_TEST(LoopTurns::Here() == message.turns());
+    Cast::Enqueue(a, message.turns(), 5, b);
+    BOOST_TEST(cast.a.numbers.empty());
+    message.turns()->Drain();
+  }
+  BOOST_TEST(LoopTurns::Here() == nullptr);
+  BOOST_TEST(cast.a.numbers == (std::vector<int>{5, 3, 1}), boost::test_tools::per_element());
+  BOOST_TEST(cast.b.numbers == (std::vector<int>{4, 2, 0}), boost::test_tools::per_element());
+  BOOST_TEST(cast.a.in_loop);
+  BOOST_TEST(!cast.a.may_block);
+  BOOST_TEST(!InsideActor());
+  BOOST_TEST(cast.loop.actors.empty());
+  BOOST_TEST(cast.a.elsewhere + cast.b.elsewhere == 0);
+  BOOST_TEST(LoopTurns::Messages() == messages + 1);
+  BOOST_TEST(LoopTurns::TurnsOfAll() >= turns + 6);
+  BOOST_TEST(LoopTurns::TakeRan());
+  BOOST_TEST(!LoopTurns::TakeRan());
+}
+
+BOOST_AUTO_TEST_CASE(all_others_go_their_way) {
+  Cast cast;
+  const caf::actor unable = cast.Spawn(&cast.a, false);
+  std::vector<int> heard;
+  const caf::actor plain = cast.system.spawn<caf::lazy_init>(
+      [&heard]() -> caf::behavior { return {[&heard](int n, const caf::actor&) { heard.push_back(n); }}; });
+  {
+    const LoopTurns::Message message(&cast.loop);
+    Cast::Enqueue(unable, message.turns(), 0, plain);
+    Cast::Enqueue(plain, message.turns(), 7, plain);
+    message.turns()->Drain();
+  }
+  BOOST_TEST(cast.a.numbers.empty());
+  BOOST_TEST(cast.a.elsewhere == 1);
+  BOOST_TEST(cast.other.actors.size() == 1u);
+  BOOST_TEST(cast.loop.actors.size() == 1u);
+  BOOST_TEST(heard.empty());
+  cast.loop.ResumeAll();
+  cast.other.ResumeAll();
+  BOOST_TEST(heard == std::vector<int>{7}, boost::test_tools::per_element());
+  BOOST_TEST(cast.a.numbers == std::vector<int>{0}, boost::test_tools::per_element());
+  BOOST_TEST(!cast.a.in_loop);
+}
+
+BOOST_AUTO_TEST_CASE(when_its_time_is_over_the_rest_goes_elsewhere) {
+  Cast cast;
+  const caf::actor a = cast.Spawn(&cast.a), b = cast.Spawn(&cast.b);
+  {
+    const LoopTurns::Message message(&cast.loop);
+    Cast::Enqueue(a, message.turns(), 2 * LoopTurns::kMost);
+    Cast::Enqueue(a, message.turns(), 0, b);
+    Cast::Enqueue(b, message.turns(), 0, a);
+    message.turns()->Drain();
+    BOOST_TEST(LoopTurns::Here() == nullptr);
+    // Who is woken from now on, too.
+    BOOST_TEST(cast.b.numbers.empty());
+  }
+  BOOST_TEST(cast.a.long_turns == 1);
+  BOOST_TEST(cast.a.numbers == std::vector<int>{-1}, boost::test_tools::per_element());
+  BOOST_TEST(cast.a.elsewhere == 1);
+  BOOST_TEST(cast.b.elsewhere == 1);
+  cast.other.ResumeAll();
+  BOOST_TEST(cast.a.numbers == (std::vector<int>{-1, 0}), boost::test_tools::per_element());
+  BOOST_TEST(cast.b.numbers == std::vector<int>{0}, boost::test_tools::per_element());
+  // The next message has its own.
+  {
+    const LoopTurns::Message message(&cast.loop);
+    Cast::Enqueue(b, message.turns(), 0, a);
+    message.turns()->Drain();
+  }
+  BOOST_TEST(cast.b.elsewhere == 1);
+  BOOST_TEST(cast.b.long_turns == 0);
+  BOOST_TEST(cast.b.numbers == (std::vector<int>{0, 0}), boost::test_tools::per_element());
+}
+
+// What a thread keeps is of one actor system at a time.
+BOOST_AUTO_TEST_CASE(one_thread_serves_two_systems) {
+  for (int i = 0; i < 2; ++i) {
+    Cast cast;
+    const caf::actor a = cast.Spawn(&cast.a);
+    const LoopTurns::Message message(&cast.loop);
+    BOOST_TEST(&message.turns()->system() == &cast.system);
+    Cast::Enqueue(a, message.turns(), 0, a);
+    message.turns()->Drain();
+    BOOST_TEST(cast.a.numbers.size() == 1u);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace loop_turns_test
+}  // namespace troupe

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <caf/all.hpp>
+#include <chrono>
 #include <caf/io/basp_broker.hpp>
 #include <caf/io/middleman.hpp>
 #include <caf/io/network/default_multiplexer.hpp>
@@ -32,6 +33,7 @@ constexpr size_t kMostKept = size_t{32} << 20;
 // Read in one turn; then others have theirs.
 constexpr size_t kMostOfATurn = size_t{4} << 20;
 constexpr int kMostMessagesOfATurn = 1000;
+constexpr std::chrono::milliseconds kMostTimeOfATurn{2};
 
 // Handles are numbers of our own: CAF takes descriptors, which are used again while it may still
 // have messages of the connection before.
@@ -227,6 +229,8 @@ bool Events::HandOn(size_t bytes) {
 
 void Events::Receive() {
   int messages = 0;
+  std::chrono::steady_clock::time_point until{};  // of what the messages make run here
+  bool late = false;
   for (size_t turn = 0; reads_;) {
     if (!MakeRoom()) return Fail(operation::read);
     size_t got = 0;
@@ -239,7 +243,9 @@ void Events::Receive() {
     if (have_ >= enough_) {
       if (consumed_ < 2 && ++consumed_ == 2) link_->socket()->greeted.store(true, std::memory_order_relaxed);
       const size_t whole = have_;
+      if (messages == 0) until = std::chrono::steady_clock::now() + kMostTimeOfATurn;
       const bool more = HandOn(whole);
+      late = std::chrono::steady_clock::now() > until;
       Prepare();
       if (whole > kMostKept) FreeIfBig(&in);
       if (!more) return StopReading();
@@ -249,7 +255,7 @@ void Events::Receive() {
       }
       ++messages;
     }
-    if (turn >= kMostOfATurn || messages >= kMostMessagesOfATurn) return GoOnLater();
+    if (turn >= kMostOfATurn || messages >= kMostMessagesOfATurn || late) return GoOnLater();
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include <sched.h>
 
+#include <algorithm>
+
 #include "actors/threads/loop_turns.h"
 
 namespace troupe {
@@ -17,12 +19,13 @@ void NetworkLoop::Look() {
   using Clock = std::chrono::steady_clock;
   const uint64_t before = LoopTurns::Messages();
   Clock::time_point until = Clock::now() + kLook;
+  const Clock::time_point end = until + 3 * kLook;
   for (bool late = false; num_socket_handlers() > 0;) {
     if (poll_once(false)) {
       // One for which others have kept this thread waiting would have woken it sooner.
       if (LoopTurns::Messages() != before) return score_.Saw(!late);
       // Something that this process sends: the answer may come soon.
-      until = Clock::now() + kLook;
+      until = std::min(Clock::now() + kLook, end);
       late = false;
       continue;
     }

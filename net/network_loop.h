@@ -10,6 +10,7 @@
 #ifndef TROUPE_NET_NETWORK_LOOP_H_
 #define TROUPE_NET_NETWORK_LOOP_H_
 
+#include <algorithm>
 #include <caf/io/network/default_multiplexer.hpp>
 #include <chrono>
 
@@ -20,11 +21,7 @@ class LookScore {
  public:
   // Whether to look now: always while it pays, else each 64th time, to see whether it does now.
   bool Pays() { return score_ > 0 || ++refused_ % 64 == 0; }
-  void Saw(bool came) {
-    score_ += came ? 1 : -1;
-    if (score_ > kMost) score_ = kMost;
-    if (score_ < 0) score_ = came ? 1 : 0;
-  }
+  void Saw(bool came) { score_ = std::clamp(score_ + (came ? 1 : -1), 0, kMost); }
   // Somebody else wanted the processor.
   void Busy() { score_ = 0; }
 

@@ -145,6 +145,7 @@ class CompiledPart {
   // Destroyed last.
   std::shared_ptr<Device> device;
   bool syncs = false;             // the device runs kernels by itself (Device::Run) and is waited for at a step's end
+  bool prints = false;            // a kernel writes to a stream, whose reader may be slow, or stopped
   bool has_user_kernels = false;  // of KernelOrigin::kUser: nothing is known of when they return
   bool has_control_flow = false;  // frames, switches, merges or dead tokens can occur
   std::vector<CompiledNode> nodes;

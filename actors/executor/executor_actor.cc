@@ -6,6 +6,7 @@
 #include "actors/threads/lean_actor.h"
 #include "actors/threads/loop_turns.h"
 #include "actors/threads/surely.h"
+#include "actors/threads/turn_threads.h"
 #include "actors/executor/turn.h"
 #include "actors/messages/messages.h"
 #include "actors/threads/no_memory.h"
@@ -21,7 +22,7 @@ constexpr int64_t kTurnNodes = 2000;
 class ExecutorActor : public LeanActor<ExecutorActor>, public ShortTurns {
  public:
   ExecutorActor(caf::actor_config& cfg, std::shared_ptr<Executor> executor)
-      : LeanActor(cfg), executor_(std::move(executor)) {
+      : LeanActor(cfg), executor_(std::move(executor)), long_turn_(executor_->long_turn()) {
     set_error_handler([](caf::error&) {});
     set_default_handler(caf::drop);
     // CAF's own handler prints. Without memory for that, the actor would be neither alive nor dead.
@@ -49,15 +50,11 @@ class ExecutorActor : public LeanActor<ExecutorActor>, public ShortTurns {
   }
   // Its group has named the loop, or not (StepGroup::Home).
   bool MayRunInLoop() const override { return true; }
-  // As in a lane.
-  size_t Throughput() const override { return 1; }
   void ResumeElsewhere() noexcept override {
     if (executor_ != nullptr) return executor_->ResumeElsewhere();
     ScheduleSurely(home_system(), this);
   }
-  void TookLong() override {
-    if (executor_ != nullptr) executor_->TookLong();
-  }
+  void TookLong(std::chrono::nanoseconds turn) override { long_turn_->store(turn.count()); }
   void on_exit() override {
     if (executor_ == nullptr) return;
     executor_->OnKilled();
@@ -83,6 +80,7 @@ class ExecutorActor : public LeanActor<ExecutorActor>, public ShortTurns {
   }
 
   std::shared_ptr<Executor> executor_;
+  const std::shared_ptr<std::atomic<int64_t>> long_turn_;
 };
 
 // Made when the library is loaded: an actor may die because memory has run out.
@@ -225,17 +223,15 @@ void Executor::RingDoorbell() {
 }
 
 void Executor::ResumeElsewhere() noexcept {
-  {
-    std::lock_guard<std::mutex> lock(in_group_);
-    caf::execution_unit* const elsewhere = dead_.load(std::memory_order_relaxed) ? nullptr : group_->Elsewhere();
-    if (elsewhere != nullptr) return elsewhere->exec_later(resumable_);
-  }
-  ScheduleSurely(actor_->home_system(), resumable_);
-}
-
-void Executor::TookLong() {
-  std::lock_guard<std::mutex> lock(in_group_);
-  if (!dead_.load(std::memory_order_relaxed)) group_->TookLong();
+  // Without memory it waits without the lock, as RingDoorbell.
+  UntilMemoryAllows([this] {
+    {
+      std::lock_guard<std::mutex> lock(in_group_);
+      TurnThreads* const elsewhere = dead_.load(std::memory_order_relaxed) ? nullptr : group_->Elsewhere();
+      if (elsewhere != nullptr) return elsewhere->TryExecLater(resumable_);
+    }
+    actor_->home_system().scheduler().enqueue(resumable_);
+  });
 }
 
 void Executor::Post(Arrival* arrival) noexcept {

@@ -53,6 +53,7 @@
 namespace troupe {
 
 class Executor;
+class TurnThreads;
 
 // What the executors of one step share.
 class StepGroup {
@@ -62,10 +63,11 @@ class StepGroup {
   // The execution unit that resumes this step's executors: the lane, in the form that the calling
   // thread must name, or the compute threads (threads/turn_threads.h). Null is the scheduler.
   virtual caf::execution_unit* Home() = 0;
-  // The compute threads. The group's for its life.
-  virtual caf::execution_unit* Elsewhere() const = 0;
-  // A turn in the network's thread took longer than any should there.
-  virtual void TookLong() = 0;
+  // The compute threads, for the group's life; null is the scheduler.
+  virtual TurnThreads* Elsewhere() const = 0;
+  // How long the longest turn in the network's thread was that took longer than any should there,
+  // in nanoseconds; whoever reads it sets it to zero.
+  virtual std::shared_ptr<std::atomic<int64_t>> long_turn() const = 0;
 };
 
 // The part of the executor that is not the actor, and outlives it: closures of running kernels may
@@ -113,7 +115,7 @@ class Executor : public StepHost, public std::enable_shared_from_this<Executor> 
   void OnKilled();
   // For threads/loop_turns.h.
   void ResumeElsewhere() noexcept;
-  void TookLong();
+  std::shared_ptr<std::atomic<int64_t>> long_turn() const { return group_->long_turn(); }
   // Ends the step with this status, if it has not ended; the executor counts as dead from now on.
   void End(const absl::Status& status);
 

@@ -108,6 +108,7 @@ absl::Status PartCompiler::PrepareKernelOf(size_t i) {
     part_->user_kernels.resize(order_.size());
     part_->user_kernels[i] = true;
   }
+  part_->prints |= n.op().name == "Print" || n.op().name == "PrintV2";
   if (kernel.compute_async != nullptr) {
     c.handling = Handling::kAsyncKernel;
     part_->async.resize(order_.size());

@@ -1,6 +1,7 @@
 #include "actors/runtime/worker_actor.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <thread>
@@ -168,18 +169,41 @@ struct WorkerState {
   const char* name = "troupe.worker";
 };
 
-// The network's thread runs it when a message comes from another process: all that it does is
-// short, and what works on graphs has threads of its own. Not while it copies big tensors for
-// others: that thread copies those that come.
+// What the network's thread may do: the messages of steps. Others end sessions and graphs, with
+// what the program keeps in them, or take back updates.
+bool IsQuick(const caf::mailbox_element& element) {
+  const auto& m = element.content();
+  return m.match_elements<run_parts>() || m.match_elements<part_letter>() || m.match_elements<parts_done>() ||
+         m.match_elements<step_letter>() || m.match_elements<freight_note>() || m.match_elements<freight_piece>() ||
+         m.match_elements<freight_go>() || m.match_elements<freight_taken>() || m.match_elements<freight_returned>();
+}
+
+// The network's thread runs it when a message of a step comes from another process. Not while it
+// copies big tensors for others: that thread copies those that come.
 class WorkerPort : public caf::stateful_actor<WorkerState>, public ShortTurns {
  public:
   explicit WorkerPort(caf::actor_config& cfg) : caf::stateful_actor<WorkerState>(cfg) {}
   bool MayRunInLoop() const override {
-    return state.aside && (state.remote == nullptr || !state.remote->freight().out.busy());
+    return slow_.load() == 0 && state.aside && (state.remote == nullptr || !state.remote->freight().out.busy());
   }
-  // As the scheduler (runtime/runtime.cc).
-  size_t Throughput() const override { return 50; }
   void ResumeElsewhere() noexcept override { ScheduleSurely(home_system(), this); }
+
+  using caf::stateful_actor<WorkerState>::enqueue;
+  void enqueue(caf::mailbox_element_ptr element, caf::execution_unit* unit) override {
+    // Before it can be taken.
+    if (element != nullptr && !IsQuick(*element)) slow_.fetch_add(1);
+    caf::stateful_actor<WorkerState>::enqueue(std::move(element), unit);
+  }
+  using caf::stateful_actor<WorkerState>::consume;
+  caf::invoke_message_result consume(caf::mailbox_element& element) override {
+    if (IsQuick(element)) return caf::stateful_actor<WorkerState>::consume(element);
+    const caf::invoke_message_result result = caf::stateful_actor<WorkerState>::consume(element);
+    slow_.fetch_sub(1);
+    return result;
+  }
+
+ private:
+  std::atomic<int> slow_{0};  // messages in the mailbox that are not for that thread
 };
 
 // A session of another process has no share of the graph: this one keeps it.
@@ -234,6 +258,7 @@ caf::message_handler PortHandlers(WorkerPort* self, Runtime::Impl* runtime) {
       [self, remote](const freight_piece& m) { remote->Arrived(m, self->current_sender()); },
       [remote](const freight_go& m) { remote->freight().out.Go(m); },
       [remote](const freight_taken& m) { remote->freight().out.Taken(m); },
+      [remote](const freight_returned& m) { remote->freight().out.Returned(m); },
       [remote](const freight_drop& m) { remote->freight().out.Drop(m); },
       [remote](const freight_gone& m) { remote->Gone(m); },
       [self, runtime](const to_container& to, const reset_resources& m) { return Hand(self, runtime, to, m); },

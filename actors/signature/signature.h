@@ -72,6 +72,17 @@ class Signature : public std::enable_shared_from_this<Signature> {
   bool stale() const { return stale_.load(std::memory_order_relaxed); }
   void SetStale() { stale_.store(true); }
   const std::atomic<bool>* stale_flag() const { return &stale_; }
+  // A turn of a step took so long in the network's thread that the next steps have none there;
+  // after one that a busy machine does not explain, no step has.
+  void LeaveLoop(int64_t nanos) const {
+    constexpr int64_t kNever = int64_t{1} << 62, kSome = 64, kTooLong = 50'000'000;
+    without_loop_.store(nanos > kTooLong ? kNever : kSome, std::memory_order_relaxed);
+  }
+  // Whether the step that begins may have some. Each that may not counts.
+  bool MayUseLoop() const {
+    return without_loop_.load(std::memory_order_relaxed) <= 0 ||
+           without_loop_.fetch_sub(1, std::memory_order_relaxed) <= 0;
+  }
   std::shared_ptr<Signature> successor() {
     std::lock_guard<std::mutex> lock(mu_);
     return successor_;
@@ -137,6 +148,7 @@ class Signature : public std::enable_shared_from_this<Signature> {
   // finds no memory.
   std::unordered_set<ExecutorSet*> all_;
   std::atomic<bool> stale_{false};
+  mutable std::atomic<int64_t> without_loop_{0};      // so many steps
   std::atomic<int> level_{StepGate::kAllLevels - 1};  // of a signature that fills queues
   std::shared_ptr<Signature> successor_;
 };

@@ -3,6 +3,7 @@
 #include "actors/signature/signature.h"
 #include "actors/step/answers.h"
 #include "actors/step/executor_set.h"
+#include "actors/threads/surely.h"
 
 namespace troupe {
 
@@ -21,8 +22,8 @@ void AsyncStep::Begin(const Deadline& deadline, const CancellationToken* token, 
   metadata_ = metadata;
   keep_ = std::move(keep);
   set_.Begin(this, absl::Span<const Tensor>(feeds_), true);
-  if (set_.remote() != nullptr) set_.LetRunInLoop(absl::Span<const Tensor>(feeds_), waits);
   set_.CheckNumerics(options_);
+  if (set_.remote() != nullptr) set_.LetRunInLoop(absl::Span<const Tensor>(feeds_), waits);
   set_.Guard(token, deadline);
 }
 
@@ -37,7 +38,8 @@ void AsyncStep::RunAsync(const Deadline& deadline, const CancellationToken* toke
 }
 
 void AsyncStep::LetGo() {
-  if (set_.CountDown(1)) Over();
+  if (!set_.CountDown(1)) return;
+  if (set_.MayEndHere() || !RunUnderScheduler(set_.lane().system(), [this] { Over(); })) Over();
 }
 
 void AsyncStep::Over() {

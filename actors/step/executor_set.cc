@@ -12,6 +12,7 @@
 #include "actors/threads/loop_turns.h"
 #include "actors/threads/no_memory.h"
 #include "actors/threads/surely.h"
+#include "actors/threads/turn_threads.h"
 #include "actors/trace/step_statistics.h"
 #include "graph/core/clock.h"
 #include "graph/core/log.h"
@@ -47,6 +48,7 @@ ExecutorSet::ExecutorSet(Signature* signature, caf::actor_system& system)
     std::vector<caf::resumable*> own;
     for (const auto& part : signature->parts) {
       user_kernels_ |= part->has_user_kernels;
+      quick_kernels_ &= !part->has_user_kernels && !part->prints && !part->syncs;
       const auto number = static_cast<uint32_t>(executors_.size());
       const PartAddress address{signature->tasks.empty() ? 0 : signature->tasks[number],
                                 signature->first_part + number};
@@ -54,7 +56,6 @@ ExecutorSet::ExecutorSet(Signature* signature, caf::actor_system& system)
       executors_.back()->Spawn(system);
       own.push_back(executors_.back()->resumable());
     }
-    own_user_kernels_ = user_kernels_;
     lane_.Own(std::move(own));
     arguments_.resize(signature->feeds.size());
     loans_ = std::vector<bits::Loan>(signature->feeds.size());
@@ -104,15 +105,28 @@ caf::execution_unit* ExecutorSet::Home() {
   if (!in_lane_.load(std::memory_order_acquire)) {
     if (!in_loop()) [[likely]]
       return elsewhere_;
-    LoopTurns* const loop = LoopTurns::Here();
-    return loop != nullptr ? loop : elsewhere_;
+    if (LoopTurns* const loop = LoopTurns::Here()) return loop;
+    return elsewhere_;
   }
   return lane_.IsAttached() ? static_cast<caf::execution_unit*>(&lane_) : lane_.remote();
 }
 
 void ExecutorSet::LetRunInLoop(const FeedValues& feeds, bool waits) noexcept {
-  if (slow_in_loop_.exchange(false)) cost_.Overran();
-  in_loop_.store(waits && elsewhere_ != nullptr && !own_user_kernels_ && cost_.TakesAtMost(kLoopNanos, feeds));
+  came_.store(0, std::memory_order_relaxed);
+  if (const int64_t nanos = long_turn_->exchange(0)) {
+    cost_.Overran();
+    signature_->LeaveLoop(nanos);
+  }
+  in_loop_.store(waits && elsewhere_ != nullptr && quick_kernels_ && numerics_ == nullptr &&
+                 cost_.TakesAtMost(kLoopNanos, feeds) && signature_->MayUseLoop());
+}
+
+bool ExecutorSet::MayEndHere() const {
+  if (LoopTurns::Here() == nullptr) return true;
+  constexpr size_t kMost = size_t{64} << 10;
+  size_t bytes = 0;
+  for (const Tensor& t : results_) bytes += t.valid() ? t.bytes() : 0;
+  return bytes <= kMost;
 }
 
 void ExecutorSet::EnterLane() {
@@ -253,6 +267,8 @@ void ExecutorSet::Launch(caf::execution_unit* home, bool stats) noexcept {
   if (home != &lane_ && parts > 0) last = executors_.back();
   for (int i = 0; i < parts; ++i) executors_[i]->Start(home);
 }
+
+void ExecutorSet::LaunchElsewhere(bool stats) noexcept { Launch(elsewhere_, stats); }
 
 [[gnu::cold]] std::vector<node_run>* ExecutorSet::TimingsOf(int part) {
   if (part == 0) timed_since_ = NowNanos();
@@ -452,6 +468,7 @@ void ExecutorSet::Measure() {
     nanos += e->turn_nanos() + e->state().job_nanos();
   }
   cost_.Saw(arguments_, nanos);
+  if (nanos <= kLoopNanos) short_with_.store(came_.load(std::memory_order_relaxed), std::memory_order_relaxed);
 }
 
 void ExecutorSet::AddRemoteStatistics(proto::RunMetadata* metadata) const {

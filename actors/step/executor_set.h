@@ -108,12 +108,21 @@ class alignas(64) ExecutorSet : public StepGroup, public StepListener, public Ca
   // StepGroup.
   const EdgeTable& edges() const override;
   caf::execution_unit* Home() override;
-  caf::execution_unit* Elsewhere() const override { return elsewhere_; }
-  void TookLong() override { slow_in_loop_.store(true); }
+  TurnThreads* Elsewhere() const override { return elsewhere_; }
+  std::shared_ptr<std::atomic<int64_t>> long_turn() const override { return long_turn_; }
   // Whether the step that runs is short, and all that it calls the library's: then the network's
   // thread runs its executors, and its end, when a message makes them go on
   // (threads/loop_turns.h).
   bool in_loop() const { return in_loop_.load(std::memory_order_relaxed); }
+  // So many bytes have come from another process for the step that runs. With more of them than in
+  // the steps that were short it is not for the network's thread any more.
+  void Came(int64_t bytes) {
+    if (came_.fetch_add(bytes, std::memory_order_relaxed) + bytes > short_with_.load(std::memory_order_relaxed))
+      in_loop_.store(false, std::memory_order_relaxed);
+  }
+  // Whether the step that is over ends on this thread: not in the network's, if its results are to
+  // be copied, and are big.
+  bool MayEndHere() const;
 
   // StepListener.
   void PartDone(uint32_t part, part_done& message) override;
@@ -148,9 +157,9 @@ class alignas(64) ExecutorSet : public StepGroup, public StepListener, public Ca
   // Starts the parts, all or none: none when there is no memory for it, which is the step's error.
   // REQUIRES: Guard.
   void Launch(caf::execution_unit* home, bool stats) noexcept;
-  void LaunchElsewhere(bool stats) noexcept { Launch(elsewhere_, stats); }
-  // For a step with parts in other processes, before it is launched. `waits`: only the library
-  // hears of its end.
+  void LaunchElsewhere(bool stats) noexcept;
+  // For a step with parts in other processes, between Begin and its launch. `waits`: only the
+  // library hears of its end.
   void LetRunInLoop(const FeedValues& feeds, bool waits) noexcept;
   // The calling thread counts as one part more, until CountDown; for steps that it works on.
   void CountUp() { parts_left_.fetch_add(1, std::memory_order_relaxed); }
@@ -201,17 +210,19 @@ class alignas(64) ExecutorSet : public StepGroup, public StepListener, public Ca
 
   Signature* const signature_;
   caf::actor_system& system_;
-  caf::execution_unit* const elsewhere_;  // where executors run that no lane has; null: under the scheduler
+  TurnThreads* const elsewhere_;  // where executors run that no lane has; null: under the scheduler
   Lane lane_;
   bool user_kernels_ = false;
-  bool own_user_kernels_ = false;  // without what other processes run
+  bool quick_kernels_ = true;  // those of this process are the library's, and wait for nobody
   std::vector<std::shared_ptr<Executor>> executors_;
   std::shared_ptr<LocalTransport> transport_;
   std::shared_ptr<RemoteParts> remote_;
   int shares_ = 0;  // parts here, and tasks elsewhere: who must be done for the step to be over
   std::shared_ptr<StepContext> context_;
   Step* step_ = nullptr;  // the kind of the step that runs or was the last to run
-  std::atomic<bool> in_lane_{false}, in_loop_{false}, slow_in_loop_{false};
+  std::atomic<bool> in_lane_{false}, in_loop_{false};
+  const std::shared_ptr<std::atomic<int64_t>> long_turn_ = std::make_shared<std::atomic<int64_t>>(0);
+  std::atomic<int64_t> came_{0}, short_with_{0};  // bytes from other processes
   std::atomic<int64_t> step_id_{0};
   std::atomic<int> stops_{0};          // threads in Stop
   std::atomic<int64_t> owed_{0};       // the step that has not been answered, nor its answer taken by who will

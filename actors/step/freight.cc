@@ -21,8 +21,9 @@ All& AllFreight() {
 }  // namespace
 
 std::shared_ptr<Freight> Freight::Make(caf::actor_system* system, uint64_t mine,
-                                       std::shared_ptr<const Directory> directory) {
-  auto freight = std::make_shared<Freight>(system, mine, std::move(directory));
+                                       std::shared_ptr<const Directory> directory,
+                                       std::shared_ptr<ComputeThreads> threads) {
+  auto freight = std::make_shared<Freight>(system, mine, std::move(directory), std::move(threads));
   std::lock_guard<std::mutex> lock(AllFreight().mu);
   auto& all = AllFreight().by_incarnation;
   std::erase_if(all, [](const auto& each) { return each.second.expired(); });

@@ -18,14 +18,16 @@ namespace troupe {
 class RemoteTasks;
 
 struct Freight {
-  Freight(caf::actor_system* system, uint64_t mine, std::shared_ptr<const Directory> directory)
-      : out(system, mine), in(system, mine, std::move(directory)) {}
+  Freight(caf::actor_system* system, uint64_t mine, std::shared_ptr<const Directory> directory,
+          std::shared_ptr<ComputeThreads> threads)
+      : out(system, mine, std::move(threads)), in(system, mine, std::move(directory)) {}
   FreightOut out;
   FreightIn in;
 
   // Of the process with this incarnation, as long as it lives. There may be several in one program.
   static std::shared_ptr<Freight> Make(caf::actor_system* system, uint64_t mine,
-                                       std::shared_ptr<const Directory> directory);
+                                       std::shared_ptr<const Directory> directory,
+                                       std::shared_ptr<ComputeThreads> threads);
   static std::shared_ptr<Freight> Of(uint64_t mine);
 };
 

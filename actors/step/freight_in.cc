@@ -33,6 +33,65 @@ void MakeBools(Tensor* t) {
 
 }  // namespace
 
+// A tensor may outlive the process's part in the cluster, and even the actor system.
+class FreightIn::Returns : public std::enable_shared_from_this<Returns> {
+ public:
+  Returns(caf::actor_system* system, uint64_t mine) : system_(system), mine_(mine) {}
+  // Who sends tensors: its worker as it is now.
+  void Know(uint64_t from, const caf::strong_actor_ptr& worker) {
+    std::lock_guard<std::mutex> lock(mu_);
+    senders_[from].worker = worker;
+  }
+  void Forget(uint64_t from) {
+    Sender gone;
+    std::lock_guard<std::mutex> lock(mu_);
+    if (const auto it = senders_.find(from); it != senders_.end()) {
+      gone = std::move(it->second);
+      senders_.erase(it);
+    }
+  }
+  void Close() {
+    std::map<uint64_t, Sender> gone;
+    std::lock_guard<std::mutex> lock(mu_);
+    system_ = nullptr;
+    gone.swap(senders_);
+  }
+  Buffer* Adopt(uint64_t from, const pool_offer& lease, uint64_t ticket, uint64_t bytes) {
+    std::shared_ptr<LeasedViews> views;
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      const auto it = senders_.find(from);
+      if (it == senders_.end()) return nullptr;
+      views = it->second.views;
+    }
+    return views->Adopt(lease, ticket, bytes,
+                        [self = shared_from_this(), from, ticket] { self->Return(from, ticket); });
+  }
+  void Return(uint64_t from, uint64_t ticket) noexcept {
+    // Under the lock: the system lives meanwhile.
+    std::lock_guard<std::mutex> lock(mu_);
+    const auto it = senders_.find(from);
+    if (system_ != nullptr && it != senders_.end())
+      Tell(*system_, it->second.worker, freight_returned{from, mine_, ticket});
+  }
+
+ private:
+  struct Sender {
+    caf::strong_actor_ptr worker;
+    std::shared_ptr<LeasedViews> views = std::make_shared<LeasedViews>();
+  };
+  std::mutex mu_;
+  caf::actor_system* system_;
+  const uint64_t mine_;
+  std::map<uint64_t, Sender> senders_;  // by incarnation
+};
+
+FreightIn::FreightIn(caf::actor_system* system, uint64_t mine, std::shared_ptr<const Directory> directory)
+    : system_(*system),
+      mine_(mine),
+      directory_(std::move(directory)),
+      returns_(std::make_shared<Returns>(system, mine)) {}
+
 struct FreightIn::Turn {
   explicit Turn(FreightIn* in) : in(in) {}
   Turn(const Turn&) = delete;
@@ -69,6 +128,7 @@ struct FreightIn::Turn {
 };
 
 FreightIn::~FreightIn() {
+  returns_->Close();
   for (const auto& [name, note] : notes_) {
     for (uint32_t i = 0; i < note.berths.size(); ++i) FreightBerth::Close({mine_, name.first, name.second, i});
   }
@@ -190,6 +250,14 @@ void FreightIn::StartSome(uint64_t from, Turn* turn) {
   if (l.coming == 0) links_.erase(link);
 }
 
+FreightBerth::AdoptFn FreightIn::AdoptFor(const Name& name, const Note& note, DType dtype) const {
+  if (note.pool == nullptr || dtype == DType::kString || dtype == DType::kBool) return nullptr;
+  returns_->Know(name.first, note.whole.from);
+  return [returns = returns_, from = name.first](const pool_offer& lease, uint64_t ticket, uint64_t bytes) {
+    return returns->Adopt(from, lease, ticket, bytes);
+  };
+}
+
 absl::Status FreightIn::Start(const Name& name, Note* note) try {
   for (uint32_t i = 0; i < note->holes.size(); ++i) {
     const freight_hole& hole = note->holes[i];
@@ -197,7 +265,8 @@ absl::Status FreightIn::Start(const Name& name, Note* note) try {
     Tensor tensor = strings ? Tensor(DType::kUint8, TensorShape({static_cast<int64_t>(hole.bytes)}))
                             : Tensor(static_cast<DType>(hole.dtype), note->shapes[i]);
     if (!tensor.valid()) return ResourceExhausted("no memory for a tensor of ", hole.bytes, " bytes from elsewhere");
-    auto berth = std::make_shared<FreightBerth>(std::move(tensor), hole.bytes, note->piece, note->pool);
+    auto berth = std::make_shared<FreightBerth>(std::move(tensor), hole.bytes, note->piece, note->pool,
+                                                AdoptFor(name, *note, static_cast<DType>(hole.dtype)));
     note->berths.push_back(berth);
     FreightBerth::Open({mine_, name.first, name.second, i}, std::move(berth));
   }
@@ -261,7 +330,9 @@ absl::Status FreightIn::Fill(Note* note) try {
 
 FreightIn::Wholes FreightIn::Arrived(const freight_piece& piece, const caf::strong_actor_ptr& from) {
   // Whatever it was, its sender may send the next one.
-  Tell(system_, from, freight_taken{piece.from, piece.to, piece.ticket});
+  const bool leased = piece.lease.pid != 0;
+  Tell(system_, from, freight_taken{piece.from, piece.to, leased ? 0 : piece.ticket});
+  if (leased && !piece.taken) Tell(system_, from, freight_returned{piece.from, piece.to, piece.ticket});
   Turn turn(this);
   std::optional<Note> done;
   {
@@ -274,7 +345,8 @@ FreightIn::Wholes FreightIn::Arrived(const freight_piece& piece, const caf::stro
       turn.Lose(Take(it, &turn), InvalidArgument("a piece of a tensor from elsewhere does not fit, or came twice"));
       return std::move(turn.wholes);
     }
-    if (--note.pieces_left > 0) return {};
+    note.pieces_left -= std::min(note.pieces_left, leased ? FreightBerth::Pieces(piece.size, note.piece) : 1);
+    if (note.pieces_left > 0) return {};
     done = Take(it, &turn);
   }
   done->whole.lost = Fill(&*done);
@@ -302,6 +374,7 @@ FreightIn::Wholes FreightIn::PeerWent(uint64_t incarnation, const absl::Status& 
   Views::node_type view;  // goes without the lock
   std::lock_guard<std::mutex> lock(mu_);
   view = views_.extract(incarnation);
+  returns_->Forget(incarnation);
   links_.erase(incarnation);
   for (auto it = notes_.begin(); it != notes_.end();) {
     const auto next = std::next(it);

@@ -10,7 +10,8 @@
 //   (none)   freight_note for a step that may begin            2 keep it                                 early
 //   early    Begin: the step has begun                         3 as 1                                    coming, or waiting
 //   waiting  another note of the same sender is whole, or gone 4 as 1                                    coming, or waiting
-//   coming   freight_piece                                     5 freight_taken; with the last one the message is whole,
+//   coming   freight_piece                                     5 freight_taken; of one that is leased freight_returned, when the
+//                                                                tensor goes; with the last one the message is whole,
 //                                                                and is handed on                      coming, or (none)
 //   any      freight_note, or freight_piece, that does not fit; no memory; freight_gone with a reason
 //                                                              6 freight_drop; the message is lost: its step fails
@@ -85,8 +86,7 @@ class FreightIn {
   };
   using Wholes = std::vector<Whole>;
 
-  FreightIn(caf::actor_system* system, uint64_t mine, std::shared_ptr<const Directory> directory)
-      : system_(*system), mine_(mine), directory_(std::move(directory)) {}
+  FreightIn(caf::actor_system* system, uint64_t mine, std::shared_ptr<const Directory> directory);
   ~FreightIn();
   FreightIn(const FreightIn&) = delete;
   FreightIn& operator=(const FreightIn&) = delete;
@@ -137,12 +137,14 @@ class FreightIn {
     freight_go go;
     bool drop = false;
   };
-  struct Turn;  // what a call has to send, and to hand on, without the lock
+  class Returns;  // what is leased, and to whom it goes back
+  struct Turn;    // what a call has to send, and to hand on, without the lock
   using Notes = std::map<Name, Note>;
   using Views = std::map<uint64_t, std::shared_ptr<const SharedView>>;
 
   static absl::Status Check(freight_note* note, Note* kept);
   absl::Status Start(const Name& name, Note* note);
+  FreightBerth::AdoptFn AdoptFor(const Name& name, const Note& note, DType dtype) const;
   void StartSome(uint64_t from, Turn* turn);
   void Queue(const Name& name, Note* note, Turn* turn);
   // Out of the list, with its berths and its share of the room.
@@ -156,6 +158,7 @@ class FreightIn {
   caf::actor_system& system_;
   const uint64_t mine_;
   const std::shared_ptr<const Directory> directory_;
+  const std::shared_ptr<Returns> returns_;
   mutable std::mutex mu_;  // guards the rest
   Limits limits_;
   Notes notes_;

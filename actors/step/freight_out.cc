@@ -96,6 +96,8 @@ absl::Status FreightOut::Send(const caf::actor& to, uint64_t incarnation, freigh
     hole.place = own;
     hole.dtype = static_cast<uint8_t>(t.dtype());
     for (int d = 0; d < t.rank(); ++d) hole.dims.push_back(t.dim(d));
+    // A bool is made one by whoever reads it.
+    const bool whole = t.dtype() != DType::kString && t.dtype() != DType::kBool;
     Tensor bytes = std::move(t);
     t = Tensor();
     if (bytes.dtype() == DType::kString) {
@@ -105,6 +107,7 @@ absl::Status FreightOut::Send(const caf::actor& to, uint64_t incarnation, freigh
     }
     hole.bytes = bytes.bytes();
     // As bytes in a row: copying that takes no memory.
+    note.whole.push_back(whole && hole.bytes >= limits_.lease);
     note.tensors.reserve(note.tensors.size() + 1);
     bytes.buffer()->Ref();
     note.tensors.emplace_back(DType::kUint8, TensorShape({static_cast<int64_t>(hole.bytes)}), bytes.buffer());
@@ -186,12 +189,40 @@ FreightOut::Notes::node_type FreightOut::Take(Notes::iterator it) {
   return note;
 }
 
+std::vector<Lease> FreightOut::LeasesFor(uint64_t to, const std::vector<uint64_t>& sizes) {
+  std::vector<Lease> leases;
+  if (std::all_of(sizes.begin(), sizes.end(), [](uint64_t size) { return size == 0; })) return leases;
+  try {
+    for (const uint64_t size : sizes) leases.push_back(size > 0 ? leases_.Take(to, size) : Lease());
+  } catch (const std::bad_alloc&) {
+    leases.clear();
+  }
+  return leases;
+}
+
 void FreightOut::Go(const freight_go& message) {
+  std::vector<uint64_t> sizes;  // of what may be leased
+  const auto find = [&] {
+    const auto it = notes_.find(message.number);
+    const bool right = message.from == mine_ && it != notes_.end() && it->second.to == message.to && !it->second.going;
+    return right ? it : notes_.end();
+  };
+  if (message.shared) {
+    std::lock_guard<std::mutex> lock(mu_);
+    const auto it = find();
+    if (it == notes_.end()) return;
+    const Note& note = it->second;
+    UntilMemoryAllows([&] { sizes.assign(note.pool != nullptr ? note.tensors.size() : 0, 0); });
+    for (size_t i = 0; i < sizes.size(); ++i) sizes[i] = note.whole[i] ? note.tensors[i].bytes() : 0;
+  }
+  // Takes a while.
+  std::vector<Lease> leases = LeasesFor(message.to, sizes);
   {
     std::shared_ptr<SharedPool> unused;  // goes without the lock
     std::lock_guard<std::mutex> lock(mu_);
-    const auto it = notes_.find(message.number);
-    if (message.from != mine_ || it == notes_.end() || it->second.to != message.to || it->second.going) return;
+    const auto it = find();
+    if (it == notes_.end()) return;
+    it->second.leases = std::move(leases);
     links_[message.to].turns.push_back(message.number);
     it->second.going = true;
     it->second.shared = message.shared && it->second.pool != nullptr;
@@ -236,7 +267,7 @@ void FreightOut::Drop(const freight_drop& message) {
   last.insert(Take(it));
 }
 
-freight_piece FreightOut::Next(uint64_t number, Note* note) const {
+freight_piece FreightOut::Next(uint64_t number, Note* note, Lease* lease) const {
   // One without bytes has one piece of none.
   const Tensor& source = note->tensors[note->hole];
   const uint64_t bytes = source.bytes();
@@ -247,6 +278,12 @@ freight_piece FreightOut::Next(uint64_t number, Note* note) const {
   piece.hole = static_cast<uint32_t>(note->hole);
   piece.offset = note->offset;
   piece.size = FreightBerth::SizeAt(bytes, note->piece, note->offset);
+  if (note->hole < note->leases.size() && note->leases[note->hole]) {
+    *lease = std::move(note->leases[note->hole]);
+    piece.size = static_cast<uint32_t>(bytes);
+    piece.ticket = lease->ticket();
+    piece.lease = lease->memory()->offer();
+  }
   piece.source = source;
   note->offset += piece.size;
   if (note->offset < bytes) return piece;
@@ -265,11 +302,16 @@ bool FreightOut::TakeTurns(uint64_t to, std::vector<Piece>* pieces) {
     const auto it = notes_.find(link.turns.front());
     Note& note = it->second;
     if (link.under_way >= (note.shared ? static_cast<int>(limits_.slots) : limits_.under_way)) break;
-    Piece& piece = pieces->emplace_back(Piece{note.worker, note.from, Next(it->first, &note), nullptr});
+    Piece& piece = pieces->emplace_back(Piece{note.worker, note.from, {}, nullptr, {}});
+    piece.message = Next(it->first, &note, &piece.lease);
     ++link.under_way;
-    // Without a slot its bytes go in the message.
-    if (note.shared) piece.message.ticket = note.pool->Take();
-    if (piece.message.ticket != 0) piece.pool = note.pool;
+    if (piece.lease) {
+      piece.pool = piece.lease.memory();
+    } else if (note.shared) {
+      // Without a slot its bytes go in the message.
+      piece.message.ticket = note.pool->Take();
+      if (piece.message.ticket != 0) piece.pool = note.pool;
+    }
     if (note.hole == note.tensors.size()) {
       link.turns.pop_front();
       notes_.erase(it);
@@ -292,7 +334,10 @@ void FreightOut::Pump(uint64_t to) {
       (p.pool != nullptr ? in_shared_memory_ : in_messages_).fetch_add(p.message.size, std::memory_order_relaxed);
       const uint64_t number = p.message.number, ticket = p.message.ticket;
       const absl::Status sent = SendFar(system_, p.worker, std::move(p.message), p.from);
-      if (sent.ok()) continue;
+      if (sent.ok()) {
+        p.lease.Keep();
+        continue;
+      }
       if (p.pool != nullptr) p.pool->Give(ticket);
       GiveUp(to, number, p, Annotate(sent, "a piece of a tensor"));
       room = true;
@@ -300,10 +345,20 @@ void FreightOut::Pump(uint64_t to) {
   }
 }
 
-void FreightOut::FillSlot(Piece* piece) {
+void FreightOut::FillSlot(Piece* piece) const {
   if (piece->pool == nullptr) return;
   freight_piece& m = piece->message;
-  if (m.size > 0) std::memcpy(piece->pool->At(m.ticket), static_cast<const char*>(m.source.raw()) + m.offset, m.size);
+  char* const to = piece->pool->At(m.ticket);
+  const char* const from = static_cast<const char*>(m.source.raw()) + m.offset;
+  const auto copy = [&](int64_t begin, int64_t end) {
+    std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin));
+  };
+  constexpr double kNanosAByte = 0.1;
+  if (piece->lease && threads_ != nullptr) {
+    threads_->ParallelFor(m.size, kNanosAByte, copy);
+  } else if (m.size > 0) {
+    copy(0, m.size);
+  }
   m.source = Tensor();
 }
 
@@ -317,6 +372,9 @@ void FreightOut::GiveUp(uint64_t to, uint64_t number, const Piece& piece, const 
     std::lock_guard<std::mutex> lock(mu_);
     if (const auto link = links_.find(to); link != links_.end() && link->second.under_way > 0) --link->second.under_way;
     if (const auto it = notes_.find(number); it != notes_.end()) last.insert(Take(it));
+    const auto link = links_.find(to);
+    if (link != links_.end() && link->second.turns.empty() && link->second.under_way == 0) links_.erase(link);
+    Count();
   }
   TellGone(number, note, why);
 }
@@ -355,6 +413,7 @@ void FreightOut::PeerWent(uint64_t incarnation) {
   const absl::Status why = absl::UnavailableError("its sender took this process for gone");
   Notes gone;
   ForgetPool(incarnation);
+  leases_.Forget(incarnation);
   {
     std::lock_guard<std::mutex> lock(mu_);
     links_.erase(incarnation);
@@ -371,6 +430,7 @@ void FreightOut::PeerWent(uint64_t incarnation) {
 void FreightOut::Fail(const absl::Status& why) noexcept {
   Notes gone;
   Pools pools;  // go without the lock
+  leases_.Clear();
   {
     std::lock_guard<std::mutex> lock(mu_);
     links_.clear();

@@ -11,7 +11,8 @@
 //   announced  freight_go                               2 it takes its turns                     going
 //   going    a turn, and less than the most pieces are under way
 //                                                       3 the next piece, its bytes in a slot of the pool if the receiver
-//                                                         can read that; after the last of all, forget it  going, or (none)
+//                                                         can read that, a whole tensor in memory of its own if there is
+//                                                         such; after the last of all, forget it     going, or (none)
 //   announced, going  EndStep: its step has ended here  4 freight_gone                           (none)
 //   announced, going  freight_drop                      5 forget it                              (none)
 //   announced, going  its receiver went, or the worker there
@@ -20,7 +21,8 @@
 //                                                       7 freight_gone with the reason           (none)
 //   (none)   freight_go, freight_drop                   8 nothing                                (none)
 //
-// freight_taken lets one more piece go to its sender, never more than the most, and frees its slot.
+// freight_taken lets one more piece go to its sender, never more than the most, and frees its slot;
+// freight_returned frees the memory of a whole tensor.
 //
 // Thread rule: thread safe. No lock is held while messages are sent.
 //
@@ -46,8 +48,10 @@
 #include <tuple>
 #include <vector>
 
+#include "actors/same_host/leases.h"
 #include "actors/same_host/shared_pool.h"
 #include "actors/wire/freight_messages.h"
+#include "troupe/compute_threads.h"
 
 namespace troupe {
 
@@ -65,14 +69,17 @@ class FreightOut {
     uint32_t slot = uint32_t{1} << 20;
     uint32_t slots = 8;
     size_t pools = 32;
+    // Tensors of at least so many bytes, except for bools, are leased as they are.
+    uint64_t lease = uint64_t{1} << 20;
   };
   // Whose tensors: master, step, and the number of the task that sends; kMasters for the master's
   // own.
   using Owner = std::tuple<uint64_t, int64_t, uint32_t>;
   static constexpr uint32_t kMasters = ~0u;
 
-  // `mine`: the incarnation of this process.
-  FreightOut(caf::actor_system* system, uint64_t mine) : system_(*system), mine_(mine) {}
+  // `mine`: the incarnation of this process. `threads`: share in copying what is leased; or null.
+  FreightOut(caf::actor_system* system, uint64_t mine, std::shared_ptr<ComputeThreads> threads)
+      : system_(*system), mine_(mine), threads_(std::move(threads)) {}
   void set_limits(const Limits& limits);
 
   // Whether a tensor of the message is too big for it.
@@ -85,6 +92,7 @@ class FreightOut {
                     const std::optional<Owner>& owner, const caf::strong_actor_ptr& from, uint64_t* number);
   void Go(const freight_go& message);
   void Taken(const freight_taken& message);
+  void Returned(const freight_returned& message) { leases_.Give(message.to, message.ticket); }
   void Drop(const freight_drop& message);
   // No tensor of this owner is needed any more.
   void EndStep(const Owner& owner) noexcept;
@@ -101,6 +109,7 @@ class FreightOut {
   bool busy() const { return busy_.load(std::memory_order_relaxed); }
   // Slots of all pools that have bytes which their readers have not dealt with.
   uint32_t slots_taken() const;
+  Leases& leases() { return leases_; }
   // Bytes that have gone in pieces so far, by the way they took.
   uint64_t bytes_in_messages() const { return in_messages_.load(std::memory_order_relaxed); }
   uint64_t bytes_in_shared_memory() const { return in_shared_memory_.load(std::memory_order_relaxed); }
@@ -112,6 +121,8 @@ class FreightOut {
     caf::strong_actor_ptr from;
     std::optional<Owner> owner;
     std::vector<Tensor> tensors;
+    std::vector<bool> whole;           // by tensor: it may be leased
+    std::vector<Lease> leases;         // likewise; or none, of all
     std::shared_ptr<SharedPool> pool;  // that was offered; null: none
     uint32_t piece = 0;                // bytes
     size_t hole = 0;                   // of the next piece
@@ -131,6 +142,7 @@ class FreightOut {
     caf::strong_actor_ptr from;
     freight_piece message;
     std::shared_ptr<SharedPool> pool;  // of its ticket
+    Lease lease;                       // likewise
   };
   // The memory that a process was offered.
   struct Pool {
@@ -143,12 +155,14 @@ class FreightOut {
   void Count() { busy_.store(!notes_.empty() || !links_.empty(), std::memory_order_relaxed); }
   // Sends what may go to a process.
   void Pump(uint64_t to);
-  freight_piece Next(uint64_t number, Note* note) const;
+  freight_piece Next(uint64_t number, Note* note, Lease* lease) const;
+  // Memory for the tensors of these sizes; of 0, none.
+  std::vector<Lease> LeasesFor(uint64_t to, const std::vector<uint64_t>& sizes);
   // Null: there is none for this process.
   std::shared_ptr<SharedPool> PoolFor(uint64_t to);
   // Under the lock: the memory of one who declined it, when nobody uses it any more.
   static std::shared_ptr<SharedPool> GiveBack(Pool* pool);
-  static void FillSlot(Piece* piece);
+  void FillSlot(Piece* piece) const;
   Notes::node_type Take(Notes::iterator it);
   // Under the lock: to `gone`, whose receivers are to be told; or its sender tells that.
   void LetGo(Notes::iterator it, const absl::Status& why, Notes* gone);
@@ -158,6 +172,7 @@ class FreightOut {
 
   caf::actor_system& system_;
   const uint64_t mine_;
+  const std::shared_ptr<ComputeThreads> threads_;
   mutable std::mutex mu_;  // guards the rest
   Limits limits_;
   uint64_t last_ = 0;
@@ -165,6 +180,7 @@ class FreightOut {
   std::map<uint64_t, Link> links_;  // by incarnation
   Pools pools_;                     // likewise
   std::atomic<bool> busy_{false};   // there are notes, or links
+  Leases leases_;
   std::atomic<uint64_t> in_messages_{0}, in_shared_memory_{0};
 };
 

@@ -2,7 +2,8 @@
 //
 // A result may be the very buffer of a constant, of a variable, of a feed or of another fetch: the
 // kernels on its way forward their inputs. A caller that wrote into it would change what later
-// steps read. So a result whose bytes somebody else holds is copied. One that the caller alone
+// steps read. So a result whose bytes somebody else holds is copied, and one that lies in another
+// process's memory (same_host/leases.h), to which nobody here can write. One that the caller alone
 // holds, which is what most kernels make, is handed over as it is.
 //
 // Thread rule: any thread; the tensor is looked at by one thread at a time.
@@ -23,7 +24,8 @@ namespace troupe {
 inline absl::Status OwnResult(const std::string& fetch, Tensor* result) {
   // A slice is the caller's when the buffer that it is a part of has no other holder.
   Buffer* const b = result->buffer();
-  if (b->Unique() && b->root()->Unique()) [[likely]]
+  Buffer* const root = b->root();
+  if (b->Unique() && root->Unique() && root->kind() != BufferKind::kForeign) [[likely]]
     return absl::OkStatus();
   return CopyResult(fetch, result);
 }

@@ -7,7 +7,9 @@
 #include "actors/signature/signature.h"
 #include "actors/step/executor_set.h"
 #include "actors/threads/aside.h"
+#include "actors/threads/loop_turns.h"
 #include "actors/threads/no_memory.h"
+#include "actors/threads/surely.h"
 #include "graph/core/clock.h"
 #include "kernels/numerics_check.h"
 #include "troupe/proto/config.pb.h"
@@ -73,12 +75,12 @@ void RemoteStep::Begin() {
   me_ = shared_from_this();
   set_->transport().LinkTo(me_);
   set_->Begin(this, absl::MakeConstSpan(arguments_), false);
-  set_->LetRunInLoop(absl::MakeConstSpan(arguments_), true);
   own_step_ = set_->step_id();
   RunOptions options;
   options.check_numerics = asked_.checks_numerics;
   options.numerics_folder = std::move(asked_.numerics_folder);
   set_->CheckNumerics(options);
+  set_->LetRunInLoop(absl::MakeConstSpan(arguments_), true);
   if (asked_.cancelled) set_->Stop(own_step_, kToldToEnd);
 }
 
@@ -109,7 +111,11 @@ bool HasEdgesWith(const RemoteGraph& graph, const std::string& task) {
 }
 
 void RemoteStep::PartDone() {
-  if (set_->CountDown(1)) Over();
+  if (!set_->CountDown(1)) return;
+  caf::actor_system& system = set_->lane().system();
+  // With the last share of a graph its session's state may go, and what the program keeps in it.
+  const bool here = set_->MayEndHere() && (LoopTurns::Here() == nullptr || graph_.use_count() > 1);
+  if (here || !RunUnderScheduler(system, [this] { Over(); })) Over();
 }
 
 std::string RemoteStep::Statistics() const try {

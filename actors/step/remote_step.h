@@ -1,8 +1,9 @@
 // A step whose master is another process, as far as its parts stand on one task of this one.
 //
-// It runs on the compute threads. Its parts' tensors go to the parts' processes directly; what the
-// parts tell the step goes to the master. Its deadline, token and Close reach it as the master's
-// abort_step. In this process it has another number, that of its set of executors.
+// It runs on the compute threads, or in the network's if it is short (threads/loop_turns.h). Its
+// parts' tensors go to the parts' processes directly; what the parts tell the step goes to the
+// master. Its deadline, token and Close reach it as the master's abort_step. In this process it has
+// another number, that of its set of executors.
 //
 // Edges 2, 6 and 7 of remote_steps.h. Thread rule: Start on the thread that made it; the rest from
 // the step's turns.

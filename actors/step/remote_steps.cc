@@ -10,6 +10,7 @@
 #include "actors/step/remote_step.h"
 #include "actors/threads/loop_turns.h"
 #include "actors/threads/no_memory.h"
+#include "actors/threads/surely.h"
 #include "kernels/device/session_containers.h"
 #include "kernels/numerics_check.h"
 
@@ -83,7 +84,8 @@ void RemoteSession::Clear() const {
 }
 
 RemoteSteps::RemoteSteps(Runtime::Impl* runtime)
-    : runtime_(runtime), freight_(Freight::Make(runtime->system, runtime->incarnation, runtime->directory)) {}
+    : runtime_(runtime),
+      freight_(Freight::Make(runtime->system, runtime->incarnation, runtime->directory, runtime->compute)) {}
 
 absl::Status RemoteSteps::Keep(const register_graph& request, const std::string& task,
                                std::shared_ptr<const RegisteredGraph> graph) {
@@ -250,6 +252,7 @@ absl::Status RemoteSteps::Start(const std::string& task, run_parts* message, con
 // Under the lock; kernels that hear of the step's end do so later (CancelLater).
 void RemoteSteps::DeliverTo(RemoteStep* step, part_letter&& letter) {
   ExecutorSet* const set = step->set();
+  set->Came(BytesOf(letter));
   const int64_t own = step->own_step();
   if (const auto* abort = std::get_if<abort_step>(&letter.message)) return set->Stop(own, abort->status);
   std::visit(
@@ -286,6 +289,7 @@ void RemoteSteps::Deliver(part_letter&& letter) {
     if (!std::holds_alternative<tensor_to_part>(letter.message) && !std::holds_alternative<grant>(letter.message))
       return;
     if (letter.to.part >= set->executors().size()) return;
+    set->Came(BytesOf(letter));
     std::visit(
         [&](auto& m) {
           if constexpr (requires { m.step; }) m.step = letter.step;
@@ -509,17 +513,19 @@ void RemoteSteps::Over(uint64_t master, int64_t step, uint32_t task) {
 }
 
 // What a message may end calls the program's code, unless the step is one that runs in the loop.
+// Not a compute thread: all may have kernels of the step, which are to be told to end.
 template <class Message, class F>
-void RemoteSteps::OffTheLoop(const ExecutorSet* set, F take, Message&& message) {
-  if (LoopTurns::Here() == nullptr || set->in_loop() || !runtime_->turns->Start().ok()) return take(std::move(message));
+void RemoteSteps::OffTheLoop(bool stays, F take, Message&& message) {
+  if (LoopTurns::Here() == nullptr || stays) return take(std::move(message));
   std::shared_ptr<Message> kept;
   try {
     kept = std::make_shared<Message>();
-    *kept = std::move(message);
-    return runtime_->turns->Run([take, kept] { take(std::move(*kept)); });
   } catch (const std::bad_alloc&) {
+    return take(std::move(message));
   }
-  take(std::move(kept != nullptr ? *kept : message));
+  *kept = std::move(message);
+  const auto work = [take, kept] { take(std::move(*kept)); };
+  if (!RunUnderScheduler(*runtime_->system, work)) work();
 }
 
 void RemoteSteps::Done(parts_done&& message) {
@@ -536,7 +542,7 @@ void RemoteSteps::Done(parts_done&& message) {
     if (task == set->remote()->size() || !set->remote()->TakeOwed(task, message.step)) return;
   }
   OffTheLoop(
-      set, [set, task](parts_done&& m) { set->RemoteDone(task, std::move(m)); }, std::move(message));
+      set->in_loop(), [set, task](parts_done&& m) { set->RemoteDone(task, std::move(m)); }, std::move(message));
 }
 
 void RemoteSteps::Tell(step_letter&& message) {
@@ -564,8 +570,10 @@ void RemoteSteps::Tell(step_letter&& message) {
     }
     set->CountUp();
   }
+  // Whoever hears of a stall is the program's.
+  const bool stays = set->in_loop() && !std::holds_alternative<stall_report>(message.message);
   OffTheLoop(
-      set, [set](step_letter&& m) { set->RemoteTells(std::move(m)); }, std::move(message));
+      stays, [set](step_letter&& m) { set->RemoteTells(std::move(m)); }, std::move(message));
 }
 
 void RemoteSteps::Begin(int64_t step, ExecutorSet* set) {

@@ -207,10 +207,10 @@ class RemoteSteps : public std::enable_shared_from_this<RemoteSteps> {
   void RememberOver(const Key& key, const std::shared_ptr<const RemoteGraph>& graph = nullptr) noexcept;
   // Tells the masters of steps that have ended here: what they sent to this task may be lost.
   void TellLost(const std::string& task, const absl::Status& why);
-  // Calls `take` with the message; by a compute thread if this is the network's, and the end of the
-  // step is not for it.
+  // Calls `take` with the message; by the scheduler if this is the network's thread, unless it
+  // `stays` there.
   template <class Message, class F>
-  void OffTheLoop(const ExecutorSet* set, F take, Message&& message);
+  void OffTheLoop(bool stays, F take, Message&& message);
 
   Runtime::Impl* const runtime_;
   const std::shared_ptr<Freight> freight_;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "actors/threads/actor_thread.h"
+#include "actors/threads/surely.h"
 #include "troupe/compute_threads.h"
 
 namespace troupe {
@@ -53,6 +54,8 @@ void LoopTurns::exec_later(caf::resumable* actor) {
     try {
       return queue_.push_back({actor, turns});
     } catch (const std::bad_alloc&) {
+      // Whoever wakes it may have the lock that it would need to say where it belongs.
+      return ScheduleSurely(system(), actor);
     }
   }
   turns->ResumeElsewhere();
@@ -61,7 +64,7 @@ void LoopTurns::exec_later(caf::resumable* actor) {
 void LoopTurns::Resume(const Waiting& next) {
   turns_of_all.fetch_add(1, std::memory_order_relaxed);
   const ComputeThreads::LoopOwner owner(next.actor);
-  switch (next.actor->resume(this, next.turns->Throughput())) {
+  switch (next.actor->resume(this, 1)) {
     case caf::resumable::resume_later:
       return exec_later(next.actor);
     case caf::resumable::awaiting_message:
@@ -89,7 +92,7 @@ void LoopTurns::Drain() {
     const caf::intrusive_ptr<caf::resumable> keep(next.actor);
     Resume(next);
     const Clock::time_point now = Clock::now();
-    if (now - before > kMost) next.turns->TookLong();
+    if (now - before > kMost) next.turns->TookLong(now - before);
     time_over_ = now - begun > kMost;
     before = now;
   }

@@ -7,11 +7,15 @@
 //
 // Contract: whoever hands a message to CAF on the network's thread makes a LoopTurns::Message and
 // names it as the execution unit. Of the actors that are woken meanwhile, those that are ShortTurns
-// and may run in the loop wait for Drain, which resumes them; all others go their way. After
-// `kMost` in one Drain the rest goes elsewhere: the thread has other connections to look after, and
-// heartbeats. Nobody may block here (inside_actor.h), and no code of the program runs: whoever
+// and may run in the loop wait for Drain, which resumes them for one message each; all others go
+// their way. After `kMost` in one Drain the rest goes elsewhere: the thread has other connections
+// to look after, and heartbeats. A turn is never interrupted, so that whoever may run here has to
+// know that it is short.
+//
+// Nobody may block here (inside_actor.h), and the program's code is to run elsewhere: whoever
 // drains leaves kernels' callbacks for a step that is told to end to a thread aside
-// (step/cancel_later.h).
+// (step/cancel_later.h), and what ends a step that calls the program is not for this thread
+// (RemoteSteps::OffTheLoop).
 //
 // Thread rule: a Message belongs to the thread that makes it, as does its unit. TookLong comes on
 // that thread.
@@ -21,7 +25,6 @@
 #include <caf/execution_unit.hpp>
 #include <caf/resumable.hpp>
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 
 #include "absl/container/inlined_vector.h"
@@ -35,10 +38,9 @@ class ShortTurns {
   virtual bool MayRunInLoop() const = 0;
   // Lets the threads resume it that do so otherwise.
   virtual void ResumeElsewhere() noexcept = 0;
-  // How many messages it takes in one turn.
-  virtual size_t Throughput() const = 0;
-  // A turn took longer than any should that runs here.
-  virtual void TookLong() {}
+  // A turn took longer than any should that runs here. The actor may have ended with it, and be
+  // on its way to another thread: only what is its own for ever may be touched.
+  virtual void TookLong(std::chrono::nanoseconds) {}
 
  protected:
   ~ShortTurns() = default;

@@ -15,6 +15,8 @@
 #include <caf/exit_reason.hpp>
 #include <caf/mailbox_element.hpp>
 #include <caf/no_stages.hpp>
+#include <caf/ref_counted.hpp>
+#include <caf/resumable.hpp>
 #include <caf/scheduler/abstract_coordinator.hpp>
 #include <caf/system_messages.hpp>
 
@@ -27,6 +29,34 @@ namespace troupe {
 // The scheduler of the actor system resumes `actor`, as soon as there is memory to note it.
 inline void ScheduleSurely(caf::actor_system& system, caf::resumable* actor) noexcept {
   UntilMemoryAllows([&] { system.scheduler().enqueue(actor); });
+}
+
+// The scheduler calls `work`, soon. False, and nothing is called, when there is no memory for that.
+template <class F>
+bool RunUnderScheduler(caf::actor_system& system, F work) noexcept {
+  class Job final : public caf::resumable, public caf::ref_counted {
+   public:
+    explicit Job(F work) : work_(std::move(work)) {}
+    subtype_t subtype() const override { return function_object; }
+    resume_result resume(caf::execution_unit*, size_t) override {
+      work_();
+      return done;
+    }
+    void intrusive_ptr_add_ref_impl() override { ref(); }
+    void intrusive_ptr_release_impl() override { deref(); }
+
+   private:
+    F work_;
+  };
+  Job* job = nullptr;
+  try {
+    job = new Job(std::move(work));
+    system.scheduler().enqueue(job);
+    return true;
+  } catch (const std::bad_alloc&) {
+    delete job;
+    return false;
+  }
 }
 
 // Sends a message to an actor, which the scheduler resumes.

@@ -14,7 +14,7 @@ absl::Status TurnThreads::Start() {
 
 void TurnThreads::exec_later(caf::resumable* actor) {
   // The actor has its message already, and nobody else would resume it.
-  UntilMemoryAllows([&] { threads_->ScheduleTurn([this, actor] { Resume(actor); }, actor); });
+  UntilMemoryAllows([&] { TryExecLater(actor); });
 }
 
 void TurnThreads::Resume(caf::resumable* actor) {

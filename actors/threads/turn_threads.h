@@ -11,9 +11,7 @@
 
 #include <caf/execution_unit.hpp>
 #include <caf/resumable.hpp>
-#include <functional>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "troupe/compute_threads.h"
@@ -30,8 +28,10 @@ class TurnThreads : public caf::execution_unit {
   absl::Status Start();
   // REQUIRES: Start was OK.
   void exec_later(caf::resumable* actor) override;
-  // Runs `work` on one of the threads. REQUIRES: Start was OK.
-  void Run(std::function<void()> work) { threads_->ScheduleTurn(std::move(work)); }
+  // As exec_later, once: throws std::bad_alloc.
+  void TryExecLater(caf::resumable* actor) {
+    threads_->ScheduleTurn([this, actor] { Resume(actor); }, actor);
+  }
   // See ComputeThreads. The owner of an actor's turns and of their loops is the actor, a
   // caf::resumable.
   void LoseWorkers(const std::vector<const void*>& owners) { threads_->LoseWorkers(owners); }

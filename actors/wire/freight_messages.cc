@@ -36,11 +36,13 @@ caf::error ReadMessage(caf::deserializer& f, uint8_t kind, freight_message* x) {
 
 }  // namespace
 
-FreightBerth::FreightBerth(Tensor tensor, uint64_t bytes, uint32_t piece, std::shared_ptr<const SharedView> pool)
+FreightBerth::FreightBerth(Tensor tensor, uint64_t bytes, uint32_t piece, std::shared_ptr<const SharedView> pool,
+                           AdoptFn adopt)
     : tensor_(std::move(tensor)),
       bytes_(bytes),
       piece_(piece),
       pool_(std::move(pool)),
+      adopt_(std::move(adopt)),
       claimed_(Pieces(bytes, piece)) {}
 
 char* FreightBerth::Claim(uint64_t offset, uint32_t size) {
@@ -49,6 +51,18 @@ char* FreightBerth::Claim(uint64_t offset, uint32_t size) {
   if (claimed_[offset / piece_]) return nullptr;
   claimed_[offset / piece_] = true;
   return static_cast<char*>(tensor_.raw()) + offset;
+}
+
+bool FreightBerth::Adopt(const freight_piece& piece) {
+  if (adopt_ == nullptr || piece.offset != 0 || piece.size != bytes_) return false;
+  Tensor before;  // goes without the lock
+  std::lock_guard<std::mutex> lock(mu_);
+  if (std::find(claimed_.begin(), claimed_.end(), true) != claimed_.end()) return false;
+  Buffer* const buffer = adopt_(piece.lease, piece.ticket, piece.size);
+  if (buffer == nullptr) return false;
+  claimed_.assign(claimed_.size(), true);
+  before = std::exchange(tensor_, Tensor(tensor_.dtype(), tensor_.shape(), buffer));
+  return true;
 }
 
 void FreightBerth::Open(const Name& name, std::shared_ptr<FreightBerth> berth) {
@@ -159,7 +173,8 @@ caf::error inspect(caf::deserializer& f, freight_note& x) try {
 
 caf::error inspect(caf::serializer& f, freight_piece& x) {
   if (caf::error e = f(x.from, x.to, x.number, x.hole, x.offset, x.size, x.ticket)) return e;
-  if (x.size == 0 || x.ticket != 0) return caf::none;
+  if (x.ticket != 0) return f(x.lease);
+  if (x.size == 0) return caf::none;
   if (!x.source.valid() || x.offset > x.source.bytes() || x.size > x.source.bytes() - x.offset)
     return caf::sec::invalid_argument;
   return f.apply_raw(x.size, static_cast<char*>(x.source.raw()) + x.offset);
@@ -170,6 +185,11 @@ caf::error inspect(caf::deserializer& f, freight_piece& x) {
   x.source = Tensor();
   const auto berth = FreightBerth::Find({x.to, x.from, x.number, x.hole});
   if (x.ticket != 0) {
+    if (caf::error e = f(x.lease)) return e;
+    if (x.lease.pid != 0) {
+      x.taken = berth != nullptr && berth->Adopt(x);
+      return caf::none;
+    }
     const SharedView* const pool = berth != nullptr ? berth->pool() : nullptr;
     const char* const from = pool != nullptr ? pool->At(x.ticket, x.size) : nullptr;
     char* const to = from != nullptr ? berth->Claim(x.offset, x.size) : nullptr;

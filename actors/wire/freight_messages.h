@@ -6,6 +6,7 @@
 //   receiver  sender    freight_go     I have room for them: send
 //   sender    receiver  freight_piece  some bytes of one of them
 //   receiver  sender    freight_taken  a piece has been dealt with
+//   receiver  sender    freight_returned  memory that was leased is not used any more
 //   receiver  sender    freight_drop   nobody waits for them (any more)
 //   sender    receiver  freight_gone   they do not come (any more)
 //
@@ -19,7 +20,9 @@
 //
 // The bytes of a piece come in the message; or, between processes of one host, they lie in memory
 // that both can read (same_host/shared_pool.h), and the message has the ticket of their slot. The
-// note offers that memory, and the go says whether it is within reach.
+// note offers that memory, and the go says whether it is within reach. A tensor that is big enough
+// is one piece, and stays where it lies: in memory that its sender leases to the receiver
+// (same_host/leases.h).
 //
 // Thread rule: a message belongs to whoever has it; berths are thread safe.
 #ifndef TROUPE_ACTORS_WIRE_FREIGHT_MESSAGES_H_
@@ -27,6 +30,7 @@
 
 #include <caf/all.hpp>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <variant>
@@ -64,13 +68,18 @@ struct freight_piece {
   uint32_t hole = 0;  // its index
   uint64_t offset = 0;
   uint32_t size = 0;
-  uint64_t ticket = 0;  // where its bytes lie in the pool; 0: they come with it
+  uint64_t ticket = 0;  // where its bytes lie in the pool, or in `lease`; 0: they come with it
   Tensor source;        // of one that is sent and brings its bytes: whose they are
   bool taken = false;   // of one that has come: its bytes are in their tensor
+  pool_offer lease;     // memory of its own for the ticket, which its receiver gives back; or none
 };
 struct freight_taken {
   uint64_t from = 0, to = 0;
   uint64_t ticket = 0;  // of the piece
+};
+struct freight_returned {
+  uint64_t from = 0, to = 0;
+  uint64_t ticket = 0;  // of the piece that was leased
 };
 struct freight_drop {
   uint64_t from = 0, to = 0, number = 0;
@@ -101,7 +110,11 @@ void ForEachTensor(freight_message& message, F&& f) {
 class FreightBerth {
  public:
   // REQUIRES: `tensor` has so many bytes, in one block. `pool`: where pieces may lie; or null.
-  FreightBerth(Tensor tensor, uint64_t bytes, uint32_t piece, std::shared_ptr<const SharedView> pool = nullptr);
+  // `adopt`: the bytes of a lease as a buffer; null: there is none. Not given: pieces that are
+  // leased do not fit.
+  using AdoptFn = std::function<Buffer*(const pool_offer& lease, uint64_t ticket, uint64_t bytes)>;
+  FreightBerth(Tensor tensor, uint64_t bytes, uint32_t piece, std::shared_ptr<const SharedView> pool = nullptr,
+               AdoptFn adopt = nullptr);
   static uint64_t Pieces(uint64_t bytes, uint32_t piece) { return bytes / piece + (bytes % piece != 0 ? 1 : 0); }
   static uint32_t SizeAt(uint64_t bytes, uint32_t piece, uint64_t offset) {
     return static_cast<uint32_t>(std::min<uint64_t>(piece, bytes - offset));
@@ -109,6 +122,9 @@ class FreightBerth {
   // Where a piece belongs; each is given its place once. Null: no piece of that size begins there,
   // or it has come before.
   char* Claim(uint64_t offset, uint32_t size);
+  // The whole tensor lies where it is leased from now on. False: it is not within reach, or bytes
+  // have come before.
+  bool Adopt(const freight_piece& piece);
   const Tensor& tensor() const { return tensor_; }
   const SharedView* pool() const { return pool_.get(); }
 
@@ -127,6 +143,7 @@ class FreightBerth {
   const uint64_t bytes_;
   const uint32_t piece_;
   const std::shared_ptr<const SharedView> pool_;
+  const AdoptFn adopt_;
   std::mutex mu_;
   std::vector<bool> claimed_;
 };
@@ -157,6 +174,10 @@ typename Inspector::result_type inspect(Inspector& f, freight_taken& x) {
   return f(x.from, x.to, x.ticket);
 }
 template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, freight_returned& x) {
+  return f(x.from, x.to, x.ticket);
+}
+template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, freight_drop& x) {
   return f(x.from, x.to, x.number);
 }
@@ -171,6 +192,7 @@ CAF_ADD_TYPE_ID(troupe_freight, (troupe::freight_piece))
 CAF_ADD_TYPE_ID(troupe_freight, (troupe::freight_taken))
 CAF_ADD_TYPE_ID(troupe_freight, (troupe::freight_drop))
 CAF_ADD_TYPE_ID(troupe_freight, (troupe::freight_gone))
+CAF_ADD_TYPE_ID(troupe_freight, (troupe::freight_returned))
 CAF_END_TYPE_ID_BLOCK(troupe_freight)
 
 #endif  // TROUPE_ACTORS_WIRE_FREIGHT_MESSAGES_H_

@@ -199,6 +199,7 @@ class Stage {
     if (c.match_elements<freight_go>()) return "freight_go";
     if (c.match_elements<freight_piece>()) return "freight_piece";
     if (c.match_elements<freight_taken>()) return "freight_taken";
+    if (c.match_elements<freight_returned>()) return "freight_returned";
     if (c.match_elements<freight_drop>()) return "freight_drop";
     if (c.match_elements<freight_gone>()) return "freight_gone";
     if (c.match_elements<list_devices>()) return "list_devices";

@@ -64,10 +64,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                memory_limit_set, memory_trimmed, snapshot_resources, resource_snapshot, restore_resources,
                resources_restored, actor_failed, failure_noted, withdraw_graph, link_graph, drop_graph, run_parts,
                parts_done, settle_step, part_letter, step_letter, to_container, freight_note, freight_go, freight_taken,
-               freight_drop, freight_gone, open_session, session_opened, extend_session, prepare_session, run_session,
-               begin_partial, go_on_partial, give_up_partial, reset_session, ask_session, cancel_call, close_session,
-               client_beat, beat_noted, call_answer, parcel_piece, piece_taken, session_over, hello, welcome, beat,
-               who_are_you, goodbye, goodbye_noted, worker_here, look_around>(data[0],
-                                                                              std::vector<char>(data + 1, data + size));
+               freight_returned, freight_drop, freight_gone, open_session, session_opened, extend_session,
+               prepare_session, run_session, begin_partial, go_on_partial, give_up_partial, reset_session, ask_session,
+               cancel_call, close_session, client_beat, beat_noted, call_answer, parcel_piece, piece_taken,
+               session_over, hello, welcome, beat, who_are_you, goodbye, goodbye_noted, worker_here, look_around>(
+      data[0], std::vector<char>(data + 1, data + size));
   return 0;
 }

@@ -1,6 +1,9 @@
 // Short steps of several processes run in the network's threads (net/network_loop.h,
 // actors/threads/loop_turns.h), and nothing else does.
+#include <atomic>
 #include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <cmath>
 #include <future>
 #include <thread>
 
@@ -8,8 +11,12 @@
 #include "net/network_loop.h"
 #include "tests/actors/graphs.h"
 #include "tests/net/processes.h"
+#include "troupe/kernel.h"
+#include "troupe/node_builder.h"
+#include "troupe/op_def.h"
 #include "troupe/ops.h"
 #include "troupe/server.h"
+#include "troupe/shape_inference.h"
 #include "troupe/variable.h"
 
 namespace troupe {
@@ -65,6 +72,55 @@ struct Two {
   std::unique_ptr<Session> session;
 };
 
+// Ops of a program: what it keeps on a device, and a kernel that ends when it is told to.
+std::atomic<int> things_that_went{0}, things_that_went_on_a_network_thread{0};
+class Thing : public Resource {
+ public:
+  ~Thing() override {
+    things_that_went_on_a_network_thread += LoopTurns::Messages() > 0;
+    ++things_that_went;
+  }
+  std::string DebugString() const override { return "thing"; }
+};
+TROUPE_OP("LoopTestKeep")
+    .Input("x: float")
+    .Output("y: float")
+    .Stateful()
+    .Shape(shape_fn::Unchanged)
+    .NotDifferentiable("of a test")
+    .Doc("Keeps a thing on its device.");
+class KeepKernel {
+ public:
+  explicit KeepKernel(KernelInit& init) : key_(init.ResourceKey(true)) {}
+  absl::Status Compute(KernelContext& ctx) {
+    const auto make = [] { return std::make_shared<Thing>(); };
+    TROUPE_RETURN_IF_ERROR(ctx.device()->containers()->LookUpOrCreate<Thing>(key_.first, key_.second, make).status());
+    ctx.set_output(0, ctx.input(0));
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::pair<std::string, std::string> key_;
+};
+TROUPE_KERNEL("LoopTestKeep").Device("CPU").Class<KeepKernel>();
+
+TROUPE_OP("LoopTestUntilTold")
+    .Input("x: float")
+    .Output("y: float")
+    .Stateful()
+    .Shape(shape_fn::Unchanged)
+    .NotDifferentiable("of a test")
+    .Doc("Runs until its step is told to end, ten seconds at most.");
+std::atomic<bool> was_told{false};
+absl::Status UntilTold(KernelContext& ctx) {
+  const auto end = std::chrono::steady_clock::now() + 10s;
+  while (!ctx.cancelled() && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(1ms);
+  was_told = ctx.cancelled();
+  ctx.set_output(0, ctx.input(0));
+  return absl::OkStatus();
+}
+TROUPE_KERNEL("LoopTestUntilTold").Device("CPU").Function<UntilTold>();
+
 BOOST_AUTO_TEST_SUITE(network_loop)
 
 BOOST_AUTO_TEST_CASE(a_short_step_runs_where_its_messages_come) {
@@ -101,6 +157,140 @@ BOOST_AUTO_TEST_CASE(the_programs_callbacks_are_called_by_other_threads) {
                           });
     // It handles none: it is no thread of the network's.
     BOOST_TEST(messages.get_future().get() == 0u);
+  }
+}
+
+// A session of its own on the same two servers.
+struct Other {
+  explicit Other(const Two& two) { options.runtime = two.worker->runtime(); }
+  void Open() {
+    TROUPE_REQUIRE_OK(root.status());
+    session = NewSession(root, options);
+  }
+  Scope root = Scope::NewRootScope();
+  const Scope there = root.WithDevice("/job:ps/task:0"), here = root.WithDevice("/job:worker/task:0");
+  SessionOptions options;
+  std::unique_ptr<Session> session;
+};
+
+// The cost of what ps does comes with what it is sent, of which its feeds say nothing.
+BOOST_AUTO_TEST_CASE(a_bigger_tensor_of_another_process_is_for_the_compute_threads) {
+  Two two;
+  Other other(two);
+  const Output x = ops::Placeholder(other.here.WithOpName("x"), DType::kFloat);
+  const Output y = ops::Identity(other.here, ops::Neg(other.here, x));
+  ops::Sum(other.there.WithOpName("sum"), ops::MatMul(other.there, y, y), Tensor::Vector<int32_t>({0, 1}));
+  other.Open();
+  const auto turns_of = [&](int steps, int64_t n) {
+    Tensor t(DType::kFloat, TensorShape({n, n}));
+    std::fill_n(t.data<float>(), n * n, 1.0f);
+    const uint64_t before = LoopTurns::TurnsOfAll();
+    for (int i = 0; i < steps; ++i) {
+      std::vector<Tensor> sum;
+      TROUPE_REQUIRE_OK(other.session->Run({{"x", t}}, {"sum"}, {}, &sum));
+      BOOST_TEST(sum.at(0).scalar<float>() == static_cast<float>(n * n * n));
+    }
+    return LoopTurns::TurnsOfAll() - before;
+  };
+  turns_of(5, 4);
+  // Of each step three of workers; and the executor there begins, and hears of the tensor. The big
+  // ones take some 300 us there.
+  BOOST_TEST(turns_of(100, 4) > 350u);
+  for (int i = 0; i < 3; ++i) {
+    BOOST_TEST(turns_of(10, 250) <= 10u * 4);
+    turns_of(5, 4);
+  }
+}
+
+// All compute threads have kernels that run: the news reaches them all the same.
+BOOST_AUTO_TEST_CASE(a_failure_elsewhere_ends_a_kernel_that_has_the_only_compute_thread) {
+  Two two;
+  Other other(two);
+  const Output x = ops::Placeholder(other.there.WithOpName("x"), DType::kFloat);
+  const Output bad = ops::CheckNumerics(other.there.WithOpName("bad"), x, "it is not finite");
+  const Output z = ops::Placeholder(other.here.WithOpName("z"), DType::kFloat);
+  TROUPE_REQUIRE_OK(NodeBuilder(other.root.graph(), "until", "LoopTestUntilTold")
+                        .Input(z.node(), 0)
+                        .Device("/job:worker/task:0")
+                        .Build()
+                        .status());
+  other.Open();
+  for (int i = 0; i < 3; ++i) {
+    was_told = false;
+    std::vector<Tensor> out;
+    const absl::Status s = other.session->Run({{"x", Tensor::Scalar(std::nanf(""))}, {"z", Tensor::Scalar(1.0f)}},
+                                              {"bad", "until"}, {}, &out);
+    BOOST_TEST(absl::IsInvalidArgument(s), s);
+    BOOST_TEST(Await([] { return was_told.load(); }));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(who_hears_of_a_stall_hears_it_from_another_thread) {
+  Two two;
+  Other other(two);
+  const Output q = ops::FIFOQueueV2(other.there.WithOpName("q"), {DType::kFloat});
+  ops::QueueEnqueueV2(other.there.WithOpName("put"), q, {ops::Const(other.there, 1.0f)});
+  const Output got = ops::QueueDequeueV2(other.there.WithOpName("got"), q, {DType::kFloat})[0];
+  ops::Neg(other.here.WithOpName("taken"), got);
+  std::atomic<int> calls{0}, on_a_network_thread{0};
+  other.options.stall_report_ms = 50;
+  other.options.on_stall = [&](const std::string&) {
+    on_a_network_thread += LoopTurns::Messages() > 0;
+    ++calls;
+  };
+  other.Open();
+  std::vector<Tensor> out;
+  for (int i = 0; i < 11; ++i) TROUPE_REQUIRE_OK(other.session->Run({}, {}, {"put"}, nullptr));
+  for (int i = 0; i < 11; ++i) TROUPE_REQUIRE_OK(other.session->Run({}, {"taken"}, {}, &out));
+  auto waits = std::async(std::launch::async, [&] {
+    std::vector<Tensor> last;
+    return other.session->Run({}, {"taken"}, {}, &last);
+  });
+  BOOST_TEST(Await([&] { return calls >= 2; }));
+  TROUPE_REQUIRE_OK(other.session->Run({}, {}, {"put"}, nullptr));
+  TROUPE_REQUIRE_OK(waits.get());
+  BOOST_TEST(on_a_network_thread == 0);
+}
+
+BOOST_AUTO_TEST_CASE(what_the_program_keeps_is_destroyed_by_another_thread) {
+  Two two;
+  for (int i = 1; i <= 3; ++i) {
+    Other other(two);
+    const Output x = ops::Placeholder(other.here.WithOpName("x"), DType::kFloat);
+    const Output there = ops::Identity(other.there, x);
+    TROUPE_REQUIRE_OK(NodeBuilder(other.root.graph(), "keep", "LoopTestKeep")
+                          .Input(there.node(), 0)
+                          .Device("/job:ps/task:0")
+                          .Build()
+                          .status());
+    other.Open();
+    for (int k = 0; k < 3; ++k)
+      TROUPE_REQUIRE_OK(other.session->Run({{"x", Tensor::Scalar(1.0f)}}, {}, {"keep"}, nullptr));
+    other.session = nullptr;
+    BOOST_TEST(Await([&] { return things_that_went == i; }));
+  }
+  BOOST_TEST(things_that_went_on_a_network_thread == 0);
+}
+
+// A variable that is fetched is copied for whoever fetched it.
+BOOST_AUTO_TEST_CASE(a_big_result_is_right_however_the_step_ends) {
+  Two two;
+  Other other(two);
+  const Output one = ops::Fill(other.here, Tensor::Vector<int32_t>({200'000}), 1.0f);
+  const Variable v(other.here.WithOpName("v"), one), w(other.there.WithOpName("w"), 2.0f);
+  const std::string init = GlobalVariablesInitializer(other.root).name();
+  ops::Identity(other.here.WithOpName("big"), v);
+  ops::Neg(other.here.WithOpName("small"), ops::Identity(other.there, w));
+  other.Open();
+  TROUPE_REQUIRE_OK(other.session->Run({}, {}, {init}, nullptr));
+  for (int i = 0; i < 20; ++i) {
+    std::vector<Tensor> out;
+    TROUPE_REQUIRE_OK(other.session->Run({}, {"big", "small"}, {}, &out));
+    BOOST_TEST(out.at(0).num_elements() == 200'000);
+    BOOST_TEST(out.at(0).BufferUnique());
+    BOOST_TEST(out.at(0).data<float>()[199'999] == 1.0f);
+    out.at(0).data<float>()[199'999] = 0;  // the caller's own
+    BOOST_TEST(out.at(1).scalar<float>() == -2.0f);
   }
 }
 

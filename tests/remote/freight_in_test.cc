@@ -315,7 +315,7 @@ BOOST_AUTO_TEST_CASE(a_tensor_of_more_than_four_gigabytes_has_its_pieces_where_t
   // The sender's side of it.
   Tensor big(DType::kFloat, TensorShape({static_cast<int64_t>(kBytes / 4)}));
   BOOST_REQUIRE(big.valid());
-  FreightOut out(&r.stage.system(), Receiver::kFrom);
+  FreightOut out(&r.stage.system(), Receiver::kFrom, nullptr);
   out.set_limits({.big = 1 << 20, .piece = kPiece, .under_way = 20000, .share = false});
   uint64_t number = 0;
   Peer peer(&r.stage);

@@ -213,7 +213,7 @@ BOOST_AUTO_TEST_CASE(out_edge_8_what_is_unknown_changes_nothing) {
 BOOST_AUTO_TEST_CASE(notes_share_what_may_be_under_way_in_fair_turns) {
   Stage stage;
   Peer to(&stage), from(&stage);
-  FreightOut out(&stage.system(), 1);
+  FreightOut out(&stage.system(), 1, nullptr);
   out.set_limits({.big = 8, .piece = 16, .under_way = 3, .share = false});
   std::vector<uint64_t> numbers(3);
   for (uint64_t& number : numbers) {

@@ -54,12 +54,11 @@ class Passer : public caf::event_based_actor, public ShortTurns {
     };
   }
   bool MayRunInLoop() const override { return may_; }
-  size_t Throughput() const override { return 1; }
   void ResumeElsewhere() noexcept override {
     ++seen_.elsewhere;
     other_.exec_later(this);
   }
-  void TookLong() override { ++seen_.long_turns; }
+  void TookLong(std::chrono::nanoseconds turn) override { seen_.long_turns += turn > LoopTurns::kMost; }
 
  private:
   Seen& seen_;

@@ -7,35 +7,13 @@
 
 #include <csignal>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <thread>
 
 #include "actors/same_host/shared_pool.h"
-#include "tests/remote/processes.h"
+#include "tests/remote/shared_play.h"
 
 namespace troupe {
 namespace shared_memory_test {
-
-constexpr uint32_t kSlot = 4096;
-
-// Files of pools that this process has open.
-int OpenPools() {
-  int pools = 0;
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", ignored)) {
-    if (std::filesystem::read_symlink(entry.path(), ignored).string().starts_with("/memfd:troupe-pool")) ++pools;
-  }
-  return pools;
-}
-
-// Places where this process has a pool in its memory, its own or another's.
-int Mappings() {
-  int mappings = 0;
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);) mappings += line.find("/memfd:troupe-pool") != std::string::npos;
-  return mappings;
-}
 
 BOOST_AUTO_TEST_SUITE(shared_memory)
 
@@ -219,38 +197,6 @@ BOOST_AUTO_TEST_CASE(wrong_offers_are_refused) {
   BOOST_TEST(SharedPool::Make(~0u << 12, ~0u) == nullptr);
 }
 
-// 20,000 bytes each way: five pieces, of which two are under way.
-struct SharedPlay : RemotePlay {
-  static constexpr int64_t kFloats = 5000;
-  SharedPlay() {
-    for (const std::string& name : processes->names)
-      Out(name).set_limits({.big = 8, .piece = 16, .under_way = 1, .share = true, .slot = kSlot, .slots = 2});
-  }
-  FreightOut& Out(const std::string& task) { return processes->StepsOf(task).freight().out; }
-  FreightIn& In(const std::string& task) { return processes->StepsOf(task).freight().in; }
-  void RunOnce(float first = 1) {
-    Tensor x(DType::kFloat, TensorShape({kFloats}));
-    for (int64_t i = 0; i < kFloats; ++i) x.data<float>()[i] = first + static_cast<float>(i);
-    answer.reset();
-    session->RunAsync({}, {{"x", x}}, {"back"}, {}, [this](absl::Status s, std::vector<Tensor> out) {
-      answer = std::move(s);
-      outputs = std::move(out);
-    });
-    stage.Play();
-    BOOST_REQUIRE_MESSAGE(State() == "OK", Message());
-    BOOST_REQUIRE(outputs.at(0).num_elements() == kFloats);
-    int64_t wrong = 0;
-    for (int64_t i = 0; i < kFloats; ++i) wrong += outputs.at(0).data<float>()[i] != -first - static_cast<float>(i);
-    BOOST_TEST(wrong == 0);
-    for (const std::string& name : processes->names) {
-      BOOST_TEST(Out(name).size() == 0u, name);
-      BOOST_TEST(Out(name).under_way() == 0, name);
-      BOOST_TEST(Out(name).slots_taken() == 0u, name);
-      BOOST_TEST(In(name).size() == 0u, name);
-    }
-  }
-};
-
 BOOST_AUTO_TEST_CASE(big_tensors_pass_by_way_of_shared_memory) {
   {
     SharedPlay p;
@@ -286,7 +232,7 @@ BOOST_AUTO_TEST_CASE(what_was_declined_takes_no_place) {
   Stage stage;
   Relay to(&stage, nullptr), from(&stage, nullptr);
   to.hold = from.hold = true;
-  FreightOut out(&stage.system(), 1);
+  FreightOut out(&stage.system(), 1, nullptr);
   out.set_limits({.big = 8, .piece = 16, .under_way = 1, .share = true, .slot = kSlot, .slots = 2, .pools = 1});
   for (uint64_t peer = 2; peer < 6; ++peer) {
     uint64_t number = 0;
@@ -342,7 +288,7 @@ BOOST_AUTO_TEST_CASE(what_is_declined_late_loses_no_slot) {
   Stage stage;
   Relay to(&stage, nullptr), from(&stage, nullptr);
   to.hold = from.hold = true;
-  FreightOut out(&stage.system(), 1);
+  FreightOut out(&stage.system(), 1, nullptr);
   out.set_limits({.big = 8, .piece = 16, .under_way = 1, .share = true, .slot = kSlot, .slots = 2});
   const auto send = [&] {
     uint64_t number = 0;

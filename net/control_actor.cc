@@ -7,6 +7,7 @@
 
 #include "actors/messages/reply.h"
 #include "actors/runtime/remote_tasks.h"
+#include "actors/threads/quick_actor.h"
 #include "graph/core/log.h"
 #include "net/session_host.h"
 
@@ -258,10 +259,13 @@ class Control {
 struct ControlState {
   const char* name = "troupe.control";
   std::unique_ptr<Control> control;
+  // Most messages are beats, which as a rule only say that all is as it was.
+  static bool IsQuick(const caf::type_erased_tuple& m) { return m.match_elements<beat>(); }
+  bool MayRunInLoop() const { return true; }
 };
 
-caf::behavior ControlBehavior(caf::stateful_actor<ControlState>* self, const ServerOptions& options,
-                              uint64_t incarnation, uint64_t seed, const Dial& dial, const ControlLinks& links) {
+caf::behavior ControlBehavior(QuickActor<ControlState>* self, const ServerOptions& options, uint64_t incarnation,
+                              uint64_t seed, const Dial& dial, const ControlLinks& links) {
   self->state.control = std::make_unique<Control>(self, options, incarnation, seed, dial, links);
   Control* const c = self->state.control.get();
   self->set_error_handler([](caf::error&) {});

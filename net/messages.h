@@ -31,7 +31,7 @@
 namespace troupe {
 
 // Grows by one whenever a message changes. Both sides must have the same.
-inline constexpr uint32_t kNetProtocol = 4;
+inline constexpr uint32_t kNetProtocol = 5;
 inline constexpr size_t kMostText = 4096;
 
 struct hello {

@@ -1,7 +1,6 @@
 #include "actors/runtime/worker_actor.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <functional>
 #include <thread>
@@ -9,7 +8,7 @@
 #include "actors/messages/messages.h"
 #include "actors/runtime/runtime_impl.h"
 #include "actors/step/remote_steps.h"
-#include "actors/threads/loop_turns.h"
+#include "actors/threads/quick_actor.h"
 #include "actors/threads/surely.h"
 #include "graph/passes/fuse.h"
 #include "graph/passes/memory_copies.h"
@@ -166,44 +165,16 @@ struct WorkerState {
   std::shared_ptr<Children> children;
   std::shared_ptr<RemoteSteps> remote;  // null: the worker is no port
   bool aside = false;                   // graphs are worked on by threads of their own
+  // The messages of steps. Others end sessions and graphs, with what the program keeps in them, or
+  // take back updates.
+  static bool IsQuick(const caf::type_erased_tuple& m) {
+    return m.match_elements<run_parts>() || m.match_elements<part_letter>() || m.match_elements<parts_done>() ||
+           m.match_elements<step_letter>() || m.match_elements<freight_note>() || m.match_elements<freight_piece>() ||
+           m.match_elements<freight_go>() || m.match_elements<freight_taken>() || m.match_elements<freight_returned>();
+  }
+  // Not while it copies big tensors for others: the network's thread copies those that come.
+  bool MayRunInLoop() const { return aside && (remote == nullptr || !remote->freight().out.busy()); }
   const char* name = "troupe.worker";
-};
-
-// What the network's thread may do: the messages of steps. Others end sessions and graphs, with
-// what the program keeps in them, or take back updates.
-bool IsQuick(const caf::mailbox_element& element) {
-  const auto& m = element.content();
-  return m.match_elements<run_parts>() || m.match_elements<part_letter>() || m.match_elements<parts_done>() ||
-         m.match_elements<step_letter>() || m.match_elements<freight_note>() || m.match_elements<freight_piece>() ||
-         m.match_elements<freight_go>() || m.match_elements<freight_taken>() || m.match_elements<freight_returned>();
-}
-
-// The network's thread runs it when a message of a step comes from another process. Not while it
-// copies big tensors for others: that thread copies those that come.
-class WorkerPort : public caf::stateful_actor<WorkerState>, public ShortTurns {
- public:
-  explicit WorkerPort(caf::actor_config& cfg) : caf::stateful_actor<WorkerState>(cfg) {}
-  bool MayRunInLoop() const override {
-    return slow_.load() == 0 && state.aside && (state.remote == nullptr || !state.remote->freight().out.busy());
-  }
-  void ResumeElsewhere() noexcept override { ScheduleSurely(home_system(), this); }
-
-  using caf::stateful_actor<WorkerState>::enqueue;
-  void enqueue(caf::mailbox_element_ptr element, caf::execution_unit* unit) override {
-    // Before it can be taken.
-    if (element != nullptr && !IsQuick(*element)) slow_.fetch_add(1);
-    caf::stateful_actor<WorkerState>::enqueue(std::move(element), unit);
-  }
-  using caf::stateful_actor<WorkerState>::consume;
-  caf::invoke_message_result consume(caf::mailbox_element& element) override {
-    if (IsQuick(element)) return caf::stateful_actor<WorkerState>::consume(element);
-    const caf::invoke_message_result result = caf::stateful_actor<WorkerState>::consume(element);
-    slow_.fetch_sub(1);
-    return result;
-  }
-
- private:
-  std::atomic<int> slow_{0};  // messages in the mailbox that are not for that thread
 };
 
 // A session of another process has no share of the graph: this one keeps it.
@@ -232,7 +203,7 @@ void KeepFor(const register_graph& message, const std::string& task, RemoteSteps
 
 // Hands a message of another process to the container of one of this one's devices.
 template <class Message>
-caf::result<caf::message> Hand(WorkerPort* self, const Runtime::Impl* runtime, const to_container& to,
+caf::result<caf::message> Hand(QuickActor<WorkerState>* self, const Runtime::Impl* runtime, const to_container& to,
                                const Message& message) {
   const caf::actor container = runtime->directory->Find("container:" + to.device);
   if (!container) return caf::make_error(caf::sec::request_receiver_down);
@@ -240,7 +211,7 @@ caf::result<caf::message> Hand(WorkerPort* self, const Runtime::Impl* runtime, c
 }
 
 // What other processes send.
-caf::message_handler PortHandlers(WorkerPort* self, Runtime::Impl* runtime) {
+caf::message_handler PortHandlers(QuickActor<WorkerState>* self, Runtime::Impl* runtime) {
   RemoteSteps* const remote = self->state.remote.get();
   return caf::message_handler{
       [self, remote](link_graph& m) { remote->Link(self->state.worker->task(), std::move(m)); },
@@ -275,7 +246,7 @@ caf::message_handler PortHandlers(WorkerPort* self, Runtime::Impl* runtime) {
   };
 }
 
-caf::behavior WorkerBehavior(WorkerPort* self, std::shared_ptr<const Worker> worker, uint64_t incarnation,
+caf::behavior WorkerBehavior(QuickActor<WorkerState>* self, std::shared_ptr<const Worker> worker, uint64_t incarnation,
                              std::shared_ptr<Children> children, bool aside, Runtime::Impl* runtime) {
   self->set_error_handler([](caf::error&) {});
   self->set_default_handler(caf::drop);

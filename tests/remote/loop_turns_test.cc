@@ -1,12 +1,15 @@
 // What the network's thread runs itself when a message has come (threads/loop_turns.h).
 #include <boost/test/unit_test.hpp>
 #include <caf/all.hpp>
+#include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "actors/threads/actor_thread.h"
 #include "actors/threads/inside_actor.h"
 #include "actors/threads/loop_turns.h"
+#include "actors/threads/quick_actor.h"
 
 namespace troupe {
 namespace loop_turns_test {
@@ -167,6 +170,72 @@ BOOST_AUTO_TEST_CASE(when_its_time_is_over_the_rest_goes_elsewhere) {
   BOOST_TEST(cast.b.elsewhere == 1);
   BOOST_TEST(cast.b.long_turns == 0);
   BOOST_TEST(cast.b.numbers == (std::vector<int>{0, 0}), boost::test_tools::per_element());
+}
+
+// Takes numbers where they come, and words in its own time.
+struct QuickState {
+  std::mutex* mu = nullptr;
+  std::vector<std::string>* heard = nullptr;
+  static bool IsQuick(const caf::type_erased_tuple& m) { return m.match_elements<int>(); }
+  bool MayRunInLoop() const { return true; }
+};
+
+BOOST_AUTO_TEST_CASE(what_is_not_quick_waits_for_the_scheduler_and_so_does_what_is_behind_it) {
+  Cast cast;
+  std::mutex mu;
+  std::vector<std::string> heard;
+  const auto behavior = [&mu, &heard](QuickActor<QuickState>* self) -> caf::behavior {
+    self->state.mu = &mu;
+    self->state.heard = &heard;
+    const auto note = [self](std::string what) {
+      std::lock_guard<std::mutex> lock(*self->state.mu);
+      self->state.heard->push_back(what + (LoopTurns::Here() != nullptr ? " in the loop" : ""));
+    };
+    return {[note](int n) { note(std::to_string(n)); }, [note](const std::string& word) { note(word); }};
+  };
+  const caf::actor actor = cast.system.spawn(behavior);
+  const auto count = [&] {
+    std::lock_guard<std::mutex> lock(mu);
+    return heard.size();
+  };
+  const auto await = [&](size_t n) {
+    for (int i = 0; i < 10000 && count() < n; ++i) std::this_thread::sleep_for(1ms);
+    BOOST_REQUIRE(count() == n);
+    // Until it waits for a message.
+    std::this_thread::sleep_for(50ms);
+  };
+  caf::anon_send(actor, 1);
+  await(1);
+  {
+    const LoopTurns::Message message(&cast.loop);
+    Cast::Enqueue(actor, message.turns(), 2);
+    message.turns()->Drain();
+    BOOST_TEST(count() == 2u);
+  }
+  {
+    const LoopTurns::Message message(&cast.loop);
+    Cast::Enqueue(actor, message.turns(), std::string("three"));
+    message.turns()->Drain();
+  }
+  await(3);
+  {
+    const LoopTurns::Message message(&cast.loop);
+    Cast::Enqueue(actor, message.turns(), 4);
+    Cast::Enqueue(actor, message.turns(), std::string("five"));
+    Cast::Enqueue(actor, message.turns(), 6);
+    message.turns()->Drain();
+  }
+  await(6);
+  {
+    const LoopTurns::Message message(&cast.loop);
+    Cast::Enqueue(actor, message.turns(), 7);
+    message.turns()->Drain();
+  }
+  std::lock_guard<std::mutex> lock(mu);
+  BOOST_TEST(
+      heard == (std::vector<std::string>{"1", "2 in the loop", "three", "4 in the loop", "five", "6", "7 in the loop"}),
+      boost::test_tools::per_element());
+  caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
 }
 
 // What a thread keeps is of one actor system at a time.

@@ -58,6 +58,8 @@ class Lease {
 // Thread rule: thread safe. Take may last some 100 ms, while memory is made.
 class Leases {
  public:
+  // Of each one reader has at most three quarters, so that one who keeps all does not end it for
+  // others. What nobody needed for some 256 tensors goes.
   struct Limits {
     uint64_t bytes = uint64_t{1} << 30;  // in all, what is leased and what is free
     size_t count = 64;                   // so many parts
@@ -80,6 +82,7 @@ class Leases {
   struct Part {
     std::shared_ptr<SharedPool> memory;
     uint64_t reader = 0;  // the last one
+    uint64_t taken = 0;   // when, by takings_
     uint64_t bytes() const { return memory->offer().slot; }
     bool free() const { return memory->taken() == 0; }
   };
@@ -87,6 +90,7 @@ class Leases {
   Limits limits_;
   std::list<Part> parts_;  // the one that was used last at the end
   uint64_t making_ = 0;    // bytes that are being made
+  uint64_t takings_ = 0;
 };
 
 // The reader's side: keeps what it has opened of one sender's, since opening takes a while.
@@ -100,16 +104,18 @@ class LeasedViews {
   size_t size() const;
 
  private:
-  // Of each sender as many as it makes.
+  // What a sender does not use any more goes as it takes new memory.
   static constexpr size_t kMost = 64;
-  static constexpr uint64_t kMostBytes = uint64_t{1} << 30;
+  static constexpr uint64_t kMostBytes = uint64_t{512} << 20;
   std::shared_ptr<const SharedView> View(const pool_offer& offer);
   mutable std::mutex mu_;
   struct Seen {
     std::shared_ptr<const SharedView> view;
     uint64_t bytes = 0;
+    uint64_t used = 0;  // when, by uses_
   };
   std::list<Seen> seen_;  // the one that was used last at the end
+  uint64_t uses_ = 0;
 };
 
 }  // namespace troupe

@@ -152,14 +152,46 @@ uint32_t SharedPool::taken() const {
   return static_cast<uint32_t>(tickets_.size() - static_cast<size_t>(std::count(tickets_.begin(), tickets_.end(), 0u)));
 }
 
+namespace {
+
+// The file of a pool of so many bytes; -1: it is not within reach.
+int OpenFile(const pool_offer& offer, size_t bytes) {
+  char path[64];
+  std::snprintf(path, sizeof(path), "/proc/%llu/fd/%u", static_cast<unsigned long long>(offer.pid), offer.fd);
+  if (!IsFileOfAPool(path)) return -1;
+  Descriptor fd(open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  if (fd.get() < 0 || !HasSizeAndSeals(fd.get(), bytes)) return -1;
+  return fd.Release();
+}
+
+bool ReadAt(int fd, uint64_t offset, char* to, uint64_t bytes) {
+  while (bytes > 0) {
+    const ssize_t n = pread(fd, to, bytes, static_cast<off_t>(offset));
+    if (n <= 0) return false;
+    to += n;
+    offset += static_cast<uint64_t>(n);
+    bytes -= static_cast<uint64_t>(n);
+  }
+  return true;
+}
+
+}  // namespace
+
+bool SharedView::Copy(const pool_offer& offer, uint64_t ticket, char* to, uint64_t bytes) noexcept {
+  const size_t all = BytesOf(offer);
+  if (all == 0 || bytes > offer.slot) return false;
+  const Descriptor fd(OpenFile(offer, all));
+  uint64_t key[2] = {0, 0};
+  if (fd.get() < 0 || !ReadAt(fd.get(), 0, reinterpret_cast<char*>(key), sizeof(key))) return false;
+  if (std::memcmp(key, offer.key, sizeof(key)) != 0) return false;
+  return ReadAt(fd.get(), kPage + (ticket % offer.slots) * uint64_t{offer.slot}, to, bytes);
+}
+
 std::shared_ptr<const SharedView> SharedView::Open(const pool_offer& offer) noexcept try {
   const size_t bytes = BytesOf(offer);
   if (bytes == 0) return nullptr;
-  char path[64];
-  std::snprintf(path, sizeof(path), "/proc/%llu/fd/%u", static_cast<unsigned long long>(offer.pid), offer.fd);
-  if (!IsFileOfAPool(path)) return nullptr;
-  const Descriptor fd(open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
-  if (fd.get() < 0 || !HasSizeAndSeals(fd.get(), bytes)) return nullptr;
+  const Descriptor fd(OpenFile(offer, bytes));
+  if (fd.get() < 0) return nullptr;
   std::shared_ptr<SharedView> view(new SharedView);
   if (views.load() > kMostViews) return nullptr;
   void* const begin = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd.get(), 0);

@@ -75,6 +75,9 @@ class SharedView {
   SharedView& operator=(const SharedView&) = delete;
 
   bool IsOf(const pool_offer& offer) const;
+  // Copies the bytes behind a ticket of a pool, which takes no place among the views. False where
+  // Open gives nothing, and for more bytes than a slot has.
+  static bool Copy(const pool_offer& offer, uint64_t ticket, char* to, uint64_t bytes) noexcept;
   // The bytes behind a ticket; null for more of them than a slot has. They may change at any time:
   // their maker can write to them.
   const char* At(uint64_t ticket, uint64_t size) const;

@@ -125,7 +125,13 @@ bool ExecutorSet::MayEndHere() const {
   if (LoopTurns::Here() == nullptr) return true;
   constexpr size_t kMost = size_t{64} << 10;
   size_t bytes = 0;
-  for (const Tensor& t : results_) bytes += t.valid() ? t.bytes() : 0;
+  for (const Tensor& t : results_) {
+    if (!t.valid()) continue;
+    bytes += t.bytes();
+    if (t.dtype() != DType::kString) continue;
+    const auto* const s = static_cast<const std::string*>(t.raw());
+    for (int64_t i = 0; i < t.num_elements() && bytes <= kMost; ++i) bytes += s[i].size();
+  }
   return bytes <= kMost;
 }
 

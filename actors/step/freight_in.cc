@@ -56,7 +56,7 @@ class FreightIn::Returns : public std::enable_shared_from_this<Returns> {
     system_ = nullptr;
     gone.swap(senders_);
   }
-  Buffer* Adopt(uint64_t from, const pool_offer& lease, uint64_t ticket, uint64_t bytes) {
+  Buffer* Adopt(uint64_t from, const pool_offer& lease, uint64_t ticket, uint64_t bytes) noexcept try {
     std::shared_ptr<LeasedViews> views;
     {
       std::lock_guard<std::mutex> lock(mu_);
@@ -66,13 +66,19 @@ class FreightIn::Returns : public std::enable_shared_from_this<Returns> {
     }
     return views->Adopt(lease, ticket, bytes,
                         [self = shared_from_this(), from, ticket] { self->Return(from, ticket); });
+  } catch (const std::bad_alloc&) {
+    return nullptr;
   }
+  // Without memory the lease is lost until the connection ends: whoever drops the tensor may hold a
+  // lock, and does not wait here.
   void Return(uint64_t from, uint64_t ticket) noexcept {
     // Under the lock: the system lives meanwhile.
     std::lock_guard<std::mutex> lock(mu_);
     const auto it = senders_.find(from);
-    if (system_ != nullptr && it != senders_.end())
-      Tell(*system_, it->second.worker, freight_returned{from, mine_, ticket});
+    if (system_ == nullptr || it == senders_.end()) return;
+    SendFar(*system_, caf::actor_cast<caf::actor>(it->second.worker), freight_returned{from, mine_, ticket, false},
+            nullptr)
+        .IgnoreError();
   }
 
  private:
@@ -332,7 +338,7 @@ FreightIn::Wholes FreightIn::Arrived(const freight_piece& piece, const caf::stro
   // Whatever it was, its sender may send the next one.
   const bool leased = piece.lease.pid != 0;
   Tell(system_, from, freight_taken{piece.from, piece.to, leased ? 0 : piece.ticket});
-  if (leased && !piece.taken) Tell(system_, from, freight_returned{piece.from, piece.to, piece.ticket});
+  if (leased && !piece.adopted) Tell(system_, from, freight_returned{piece.from, piece.to, piece.ticket, !piece.taken});
   Turn turn(this);
   std::optional<Note> done;
   {
@@ -370,11 +376,16 @@ FreightIn::Wholes FreightIn::Gone(const freight_gone& message) {
 }
 
 FreightIn::Wholes FreightIn::PeerWent(uint64_t incarnation, const absl::Status& why) {
+  // After all that goes back to it: perhaps only this side takes it for gone.
+  struct Last {
+    ~Last() { returns->Forget(incarnation); }
+    Returns* const returns;
+    const uint64_t incarnation;
+  } last{returns_.get(), incarnation};
   Turn turn(this);
   Views::node_type view;  // goes without the lock
   std::lock_guard<std::mutex> lock(mu_);
   view = views_.extract(incarnation);
-  returns_->Forget(incarnation);
   links_.erase(incarnation);
   for (auto it = notes_.begin(); it != notes_.end();) {
     const auto next = std::next(it);

@@ -177,6 +177,7 @@ void FreightOut::ForgetPool(uint64_t incarnation) noexcept {
   Pools::node_type gone;  // goes without the lock
   std::lock_guard<std::mutex> lock(mu_);
   gone = pools_.extract(incarnation);
+  not_leased_.erase(incarnation);
 }
 
 FreightOut::Notes::node_type FreightOut::Take(Notes::iterator it) {
@@ -187,6 +188,14 @@ FreightOut::Notes::node_type FreightOut::Take(Notes::iterator it) {
   Notes::node_type note = notes_.extract(it);
   Count();
   return note;
+}
+
+void FreightOut::Returned(const freight_returned& message) {
+  leases_.Give(message.to, message.ticket);
+  if (!message.refused || message.from != mine_) return;
+  std::lock_guard<std::mutex> lock(mu_);
+  // Of one that has never been offered anything it would only take memory.
+  if (pools_.contains(message.to)) UntilMemoryAllows([&] { not_leased_.insert(message.to); });
 }
 
 std::vector<Lease> FreightOut::LeasesFor(uint64_t to, const std::vector<uint64_t>& sizes) {
@@ -212,7 +221,8 @@ void FreightOut::Go(const freight_go& message) {
     const auto it = find();
     if (it == notes_.end()) return;
     const Note& note = it->second;
-    UntilMemoryAllows([&] { sizes.assign(note.pool != nullptr ? note.tensors.size() : 0, 0); });
+    const bool leases = note.pool != nullptr && !not_leased_.contains(message.to);
+    UntilMemoryAllows([&] { sizes.assign(leases ? note.tensors.size() : 0, 0); });
     for (size_t i = 0; i < sizes.size(); ++i) sizes[i] = note.whole[i] ? note.tensors[i].bytes() : 0;
   }
   // Takes a while.

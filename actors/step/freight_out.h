@@ -45,6 +45,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <vector>
 
@@ -92,7 +93,7 @@ class FreightOut {
                     const std::optional<Owner>& owner, const caf::strong_actor_ptr& from, uint64_t* number);
   void Go(const freight_go& message);
   void Taken(const freight_taken& message);
-  void Returned(const freight_returned& message) { leases_.Give(message.to, message.ticket); }
+  void Returned(const freight_returned& message);
   void Drop(const freight_drop& message);
   // No tensor of this owner is needed any more.
   void EndStep(const Owner& owner) noexcept;
@@ -181,6 +182,7 @@ class FreightOut {
   Pools pools_;                     // likewise
   std::atomic<bool> busy_{false};   // there are notes, or links
   Leases leases_;
+  std::set<uint64_t> not_leased_;  // incarnations that cannot use what is leased
   std::atomic<uint64_t> in_messages_{0}, in_shared_memory_{0};
 };
 

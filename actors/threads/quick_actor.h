@@ -12,7 +12,9 @@
 #define TROUPE_ACTORS_THREADS_QUICK_ACTOR_H_
 
 #include <atomic>
+#include <caf/downstream_msg.hpp>
 #include <caf/stateful_actor.hpp>
+#include <caf/upstream_msg.hpp>
 #include <utility>
 
 #include "actors/threads/loop_turns.h"
@@ -30,19 +32,24 @@ class QuickActor : public caf::stateful_actor<State>, public ShortTurns {
   using caf::stateful_actor<State>::enqueue;
   void enqueue(caf::mailbox_element_ptr element, caf::execution_unit* unit) override {
     // Before it can be taken.
-    if (element != nullptr && !State::IsQuick(element->content())) slow_.fetch_add(1);
+    if (element != nullptr && IsSlow(element->content())) slow_.fetch_add(1);
     caf::stateful_actor<State>::enqueue(std::move(element), unit);
   }
   using caf::stateful_actor<State>::consume;
   caf::invoke_message_result consume(caf::mailbox_element& element) override {
     // Whoever handles it may take what is in it.
-    const bool slow = !State::IsQuick(element.content());
+    const bool slow = IsSlow(element.content());
     const caf::invoke_message_result result = caf::stateful_actor<State>::consume(element);
-    if (slow) slow_.fetch_sub(1);
+    if (slow && result != caf::invoke_message_result::skipped) slow_.fetch_sub(1);
     return result;
   }
 
  private:
+  // What is sent to a stream of CAF's is dropped without being consumed.
+  static bool IsSlow(const caf::type_erased_tuple& m) {
+    return !State::IsQuick(m) && !m.match_elements<caf::upstream_msg>() && !m.match_elements<caf::downstream_msg>();
+  }
+
   std::atomic<int> slow_{0};  // messages in the mailbox that are not quick
 };
 

@@ -53,16 +53,25 @@ char* FreightBerth::Claim(uint64_t offset, uint32_t size) {
   return static_cast<char*>(tensor_.raw()) + offset;
 }
 
-bool FreightBerth::Adopt(const freight_piece& piece) {
-  if (adopt_ == nullptr || piece.offset != 0 || piece.size != bytes_) return false;
+void FreightBerth::Adopt(freight_piece* piece) {
+  if (adopt_ == nullptr || piece->offset != 0 || piece->size != bytes_) return;
   Tensor before;  // goes without the lock
   std::lock_guard<std::mutex> lock(mu_);
-  if (std::find(claimed_.begin(), claimed_.end(), true) != claimed_.end()) return false;
-  Buffer* const buffer = adopt_(piece.lease, piece.ticket, piece.size);
-  if (buffer == nullptr) return false;
-  claimed_.assign(claimed_.size(), true);
-  before = std::exchange(tensor_, Tensor(tensor_.dtype(), tensor_.shape(), buffer));
-  return true;
+  if (std::find(claimed_.begin(), claimed_.end(), true) != claimed_.end()) return;
+  const auto all = [this] { std::fill(claimed_.begin(), claimed_.end(), true); };
+  Buffer* const buffer = adopt_(piece->lease, piece->ticket, piece->size);
+  if (buffer == nullptr) {
+    if (!SharedView::Copy(piece->lease, piece->ticket, static_cast<char*>(tensor_.raw()), bytes_)) return;
+    piece->taken = true;
+    return all();
+  }
+  try {
+    before = std::exchange(tensor_, Tensor(tensor_.dtype(), tensor_.shape(), buffer));
+  } catch (const std::bad_alloc&) {
+    return buffer->Unref();
+  }
+  piece->taken = piece->adopted = true;
+  all();
 }
 
 void FreightBerth::Open(const Name& name, std::shared_ptr<FreightBerth> berth) {
@@ -181,13 +190,13 @@ caf::error inspect(caf::serializer& f, freight_piece& x) {
 }
 caf::error inspect(caf::deserializer& f, freight_piece& x) {
   if (caf::error e = f(x.from, x.to, x.number, x.hole, x.offset, x.size, x.ticket)) return e;
-  x.taken = false;
+  x.taken = x.adopted = false;
   x.source = Tensor();
   const auto berth = FreightBerth::Find({x.to, x.from, x.number, x.hole});
   if (x.ticket != 0) {
     if (caf::error e = f(x.lease)) return e;
     if (x.lease.pid != 0) {
-      x.taken = berth != nullptr && berth->Adopt(x);
+      if (berth != nullptr) berth->Adopt(&x);
       return caf::none;
     }
     const SharedView* const pool = berth != nullptr ? berth->pool() : nullptr;

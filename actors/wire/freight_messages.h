@@ -68,10 +68,11 @@ struct freight_piece {
   uint32_t hole = 0;  // its index
   uint64_t offset = 0;
   uint32_t size = 0;
-  uint64_t ticket = 0;  // where its bytes lie in the pool, or in `lease`; 0: they come with it
-  Tensor source;        // of one that is sent and brings its bytes: whose they are
-  bool taken = false;   // of one that has come: its bytes are in their tensor
-  pool_offer lease;     // memory of its own for the ticket, which its receiver gives back; or none
+  uint64_t ticket = 0;   // where its bytes lie in the pool, or in `lease`; 0: they come with it
+  Tensor source;         // of one that is sent and brings its bytes: whose they are
+  bool taken = false;    // of one that has come: its bytes are in their tensor
+  pool_offer lease;      // memory of its own for the ticket, which its receiver gives back; or none
+  bool adopted = false;  // of one that has come: its tensor lies in the lease
 };
 struct freight_taken {
   uint64_t from = 0, to = 0;
@@ -79,7 +80,8 @@ struct freight_taken {
 };
 struct freight_returned {
   uint64_t from = 0, to = 0;
-  uint64_t ticket = 0;  // of the piece that was leased
+  uint64_t ticket = 0;   // of the piece that was leased
+  bool refused = false;  // its memory was not within reach: nothing is to be leased any more
 };
 struct freight_drop {
   uint64_t from = 0, to = 0, number = 0;
@@ -122,9 +124,9 @@ class FreightBerth {
   // Where a piece belongs; each is given its place once. Null: no piece of that size begins there,
   // or it has come before.
   char* Claim(uint64_t offset, uint32_t size);
-  // The whole tensor lies where it is leased from now on. False: it is not within reach, or bytes
-  // have come before.
-  bool Adopt(const freight_piece& piece);
+  // The whole tensor lies where it is leased from now on; or, if that cannot be mapped, has a copy.
+  // Sets `taken` and `adopted`: not if its bytes are not within reach, or some have come before.
+  void Adopt(freight_piece* piece);
   const Tensor& tensor() const { return tensor_; }
   const SharedView* pool() const { return pool_.get(); }
 
@@ -175,7 +177,7 @@ typename Inspector::result_type inspect(Inspector& f, freight_taken& x) {
 }
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, freight_returned& x) {
-  return f(x.from, x.to, x.ticket);
+  return f(x.from, x.to, x.ticket, x.refused);
 }
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, freight_drop& x) {

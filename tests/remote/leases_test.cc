@@ -51,7 +51,8 @@ BOOST_AUTO_TEST_CASE(memory_that_was_given_back_is_used_again) {
 
 BOOST_AUTO_TEST_CASE(there_is_so_much_of_it_and_no_more) {
   Leases leases;
-  leases.set_limits({.bytes = 5 * 4096, .count = 3});
+  // Of which one reader has 5 and 3.
+  leases.set_limits({.bytes = 7 * 4096, .count = 4});
   {
     const Lease two = leases.Take(kReader, 8192), one = leases.Take(kReader, 4096);
     BOOST_REQUIRE((!!two && !!one));
@@ -59,20 +60,41 @@ BOOST_AUTO_TEST_CASE(there_is_so_much_of_it_and_no_more) {
     const Lease last = leases.Take(kReader, 4096);
     BOOST_TEST(!!last);
     BOOST_TEST(!leases.Take(kReader, 4096));  // a fourth
-    BOOST_TEST(leases.bytes() == 4u * 4096);
-    BOOST_TEST(OpenPools() == 3);
+    // Others have what is left.
+    const Lease others = leases.Take(kOther, 4096);
+    BOOST_TEST(!!others);
+    BOOST_TEST(!leases.Take(kOther, 4096));
+    BOOST_TEST(leases.bytes() == 5u * 4096);
+    BOOST_TEST(OpenPools() == 4);
   }
   // What nobody has makes room, as much as is needed: what was used longest ago goes first.
   BOOST_TEST(leases.leased() == 0u);
-  const Lease big = leases.Take(kReader, 3 * 4096);
+  const Lease big = leases.Take(kReader, 5 * 4096);
   BOOST_TEST(!!big);
-  BOOST_TEST(leases.bytes() == 5u * 4096);
-  BOOST_TEST(!leases.Take(kReader, 3 * 4096));
+  BOOST_TEST(leases.bytes() <= 7u * 4096);
+  const uint64_t before = leases.bytes();
+  BOOST_TEST(!leases.Take(kOther, 4 * 4096));
   // What could not make enough room has stayed.
-  BOOST_TEST(leases.bytes() == 5u * 4096);
+  BOOST_TEST(leases.bytes() == before);
   leases.Clear();
   BOOST_TEST(leases.bytes() == 0u);
   BOOST_TEST(OpenPools() == 1);  // what is on its way has its memory still
+}
+
+BOOST_AUTO_TEST_CASE(what_is_not_needed_any_more_goes) {
+  Leases leases;
+  (void)leases.Take(kReader, 40960);
+  BOOST_TEST(leases.bytes() == 40960u);
+  LeasedViews views;
+  for (int i = 0; i < 300; ++i) {
+    Lease l = leases.Take(kReader, 4096);
+    BOOST_REQUIRE(!!l);
+    Buffer* const b = views.Adopt(l.memory()->offer(), l.ticket(), 4096, [] {});
+    BOOST_REQUIRE(b != nullptr);
+    b->Unref();
+  }
+  BOOST_TEST(leases.bytes() == 4096u);
+  BOOST_TEST(views.size() == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(what_a_reader_that_went_has_stays_its_and_is_not_used_again) {
@@ -250,6 +272,27 @@ BOOST_AUTO_TEST_CASE(leases_that_do_not_fit_are_given_back) {
     BOOST_TEST(count(freight_returned{}) == 0);
   }
   BOOST_TEST(count(freight_returned{}) == 1);
+  // What cannot be mapped is copied: this process has as many views as it may have. The first one
+  // takes the place of what is kept for later, and nothing is for the second.
+  {
+    std::vector<std::shared_ptr<const SharedView>> all;
+    while (auto view = SharedView::Open(pool->offer())) all.push_back(std::move(view));
+    Leases others;
+    const Lease second = others.Take(kMine, 6000), third = others.Take(kMine, 6000);
+    BOOST_REQUIRE((!!second && !!third));
+    std::vector<Tensor> values;
+    for (const Lease* l : {&second, &third}) {
+      std::memset(l->memory()->At(l->ticket()), 'c', 6000);
+      FreightIn::Whole whole = come(DType::kUint8, pool->offer(), l->memory()->offer(), 0, 6000);
+      TROUPE_REQUIRE_OK(whole.lost);
+      values.push_back(std::get<run_parts>(whole.message).arguments.at(0).second);
+      BOOST_TEST(values.back().data<uint8_t>()[0] == 'c');
+      BOOST_TEST(values.back().data<uint8_t>()[5999] == 'c');
+    }
+    BOOST_TEST((values[0].buffer()->kind() == BufferKind::kForeign));
+    BOOST_TEST((values[1].buffer()->kind() == BufferKind::kPlain));
+    BOOST_TEST(count(freight_returned{}) == 1);
+  }
   pool_offer wrong = lies;
   ++wrong.key[0];
   for (const FreightIn::Whole& lost :

@@ -102,7 +102,7 @@ BOOST_FIXTURE_TEST_CASE(messages_between_processes_come_back_equal, Bytes) {
   CheckReturns(Note());
   CheckReturns(freight_go{1, 2, 3, true});
   CheckReturns(freight_taken{1, 2, 3});
-  CheckReturns(freight_returned{1, 2, 3});
+  CheckReturns(freight_returned{1, 2, 3, true});
   CheckReturns(freight_drop{1, 2, 3});
   CheckReturns(freight_gone{1, 2, 3, Aborted("why")});
   parts_done sent = Done();

@@ -121,8 +121,10 @@ BOOST_AUTO_TEST_CASE(all_others_go_their_way) {
   Cast cast;
   const caf::actor unable = cast.Spawn(&cast.a, false);
   std::vector<int> heard;
-  const caf::actor plain = cast.system.spawn<caf::lazy_init>(
-      [&heard]() -> caf::behavior { return {[&heard](int n, const caf::actor&) { heard.push_back(n); }}; });
+  const auto plain_behavior = [](caf::event_based_actor*, std::vector<int>* to) -> caf::behavior {
+    return {[to](int n, const caf::actor&) { to->push_back(n); }};
+  };
+  const caf::actor plain = cast.system.spawn<caf::lazy_init>(plain_behavior, &heard);
   {
     const LoopTurns::Message message(&cast.loop);
     Cast::Enqueue(unable, message.turns(), 0, plain);
@@ -184,16 +186,17 @@ BOOST_AUTO_TEST_CASE(what_is_not_quick_waits_for_the_scheduler_and_so_does_what_
   Cast cast;
   std::mutex mu;
   std::vector<std::string> heard;
-  const auto behavior = [&mu, &heard](QuickActor<QuickState>* self) -> caf::behavior {
-    self->state.mu = &mu;
-    self->state.heard = &heard;
+  const auto behavior = [](QuickActor<QuickState>* self, std::mutex* guard,
+                           std::vector<std::string>* to) -> caf::behavior {
+    self->state.mu = guard;
+    self->state.heard = to;
     const auto note = [self](std::string what) {
       std::lock_guard<std::mutex> lock(*self->state.mu);
       self->state.heard->push_back(what + (LoopTurns::Here() != nullptr ? " in the loop" : ""));
     };
     return {[note](int n) { note(std::to_string(n)); }, [note](const std::string& word) { note(word); }};
   };
-  const caf::actor actor = cast.system.spawn(behavior);
+  const caf::actor actor = cast.system.spawn(behavior, &mu, &heard);
   const auto count = [&] {
     std::lock_guard<std::mutex> lock(mu);
     return heard.size();

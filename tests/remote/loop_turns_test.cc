@@ -205,7 +205,8 @@ BOOST_AUTO_TEST_CASE(what_is_not_quick_waits_for_the_scheduler_and_so_does_what_
     for (int i = 0; i < 10000 && count() < n; ++i) std::this_thread::sleep_for(1ms);
     BOOST_REQUIRE(count() == n);
     // Until it waits for a message.
-    std::this_thread::sleep_for(50ms);
+    auto* const self = dynamic_cast<caf::scheduled_actor*>(caf::actor_cast<caf::abstract_actor*>(actor));
+    for (int i = 0; i < 10000 && !self->mailbox().blocked(); ++i) std::this_thread::sleep_for(1ms);
   };
   caf::anon_send(actor, 1);
   await(1);

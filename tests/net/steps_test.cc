@@ -144,8 +144,8 @@ BOOST_AUTO_TEST_CASE(two_workers_train_between_graphs) {
           TROUPE_REQUIRE_OK(session->Run({{line.x, Tensor::Scalar(1.0f + float(t))}}, {}, {line.step}, nullptr));
       };
       train();
-      // Whoever was kept waiting in mid-step has added a gradient of long ago: one worker alone makes
-      // up for it, while both have their sessions.
+      // Whoever was kept waiting in mid-step has added a gradient of long ago: one worker alone
+      // makes up for it, while both have their sessions.
       both.arrive_and_wait();
       if (t == 0) train();
       both.arrive_and_wait();

@@ -54,7 +54,11 @@ class ExecutorActor : public LeanActor<ExecutorActor>, public ShortTurns {
     if (executor_ != nullptr) return executor_->ResumeElsewhere();
     ScheduleSurely(home_system(), this);
   }
-  void TookLong(std::chrono::nanoseconds turn) override { long_turn_->store(turn.count()); }
+  void TookLong(std::chrono::nanoseconds turn) override {
+    int64_t longest = long_turn_->load();
+    while (longest < turn.count() && !long_turn_->compare_exchange_weak(longest, turn.count())) {
+    }
+  }
   void on_exit() override {
     if (executor_ == nullptr) return;
     executor_->OnKilled();

@@ -34,9 +34,9 @@
 // again, and restarts those that have died meanwhile. So the devices keep their incarnations.
 //
 // Each graph is worked on by a thread of its own (threads/aside.h), so that one session does not
-// wait for another's kernels to be made. What comes from another process is taken where it comes,
-// in the network's thread (threads/loop_turns.h). Blocks: never. Owner: the supervisor, which
-// restarts it. Dies: with the runtime.
+// wait for another's kernels to be made. What another process sends for a step is taken where it
+// comes, in the network's thread (threads/quick_actor.h). Blocks: never. Owner: the supervisor,
+// which restarts it. Dies: with the runtime.
 //
 // Thread rule: const methods of Worker, and all of RegisteredGraphs, are thread safe.
 //

@@ -10,9 +10,9 @@
 //   (none)   freight_note for a step that may begin            2 keep it                                 early
 //   early    Begin: the step has begun                         3 as 1                                    coming, or waiting
 //   waiting  another note of the same sender is whole, or gone 4 as 1                                    coming, or waiting
-//   coming   freight_piece                                     5 freight_taken; of one that is leased freight_returned, when the
-//                                                                tensor goes; with the last one the message is whole,
-//                                                                and is handed on                      coming, or (none)
+//   coming   freight_piece                                     5 freight_taken; of a lease, when its tensor goes,
+//                                                                freight_returned; with the last piece the message is
+//                                                                whole, and is handed on               coming, or (none)
 //   any      freight_note, or freight_piece, that does not fit; no memory; freight_gone with a reason
 //                                                              6 freight_drop; the message is lost: its step fails
 //                                                                with the reason                       (none)

@@ -96,6 +96,9 @@ struct RemoteGraph {
   uint32_t number = 0;             // of `task`
 };
 
+// The bytes of the value that a letter brings, or of the words of an abort.
+int64_t BytesOf(const part_letter& letter);
+
 class RemoteSteps : public std::enable_shared_from_this<RemoteSteps> {
  public:
   struct Limits {

@@ -123,15 +123,31 @@ TROUPE_OP("LoopTestUntilTold")
     .Shape(shape_fn::Unchanged)
     .NotDifferentiable("of a test")
     .Doc("Runs until its step is told to end, ten seconds at most.");
-std::atomic<bool> was_told{false};
+std::atomic<bool> has_begun{false}, was_told{false};
 absl::Status UntilTold(KernelContext& ctx) {
   const auto end = std::chrono::steady_clock::now() + 10s;
+  has_begun = true;
   while (!ctx.cancelled() && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(1ms);
   was_told = ctx.cancelled();
   ctx.set_output(0, ctx.input(0));
   return absl::OkStatus();
 }
 TROUPE_KERNEL("LoopTestUntilTold").Device("CPU").Function<UntilTold>();
+
+TROUPE_OP("LoopTestWhenThatRuns")
+    .Input("x: float")
+    .Output("y: float")
+    .Stateful()
+    .Shape(shape_fn::Unchanged)
+    .NotDifferentiable("of a test")
+    .Doc("Waits until a LoopTestUntilTold has begun.");
+absl::Status WhenThatRuns(KernelContext& ctx) {
+  const auto end = std::chrono::steady_clock::now() + 60s;
+  while (!has_begun && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(1ms);
+  ctx.set_output(0, ctx.input(0));
+  return absl::OkStatus();
+}
+TROUPE_KERNEL("LoopTestWhenThatRuns").Device("CPU").Function<WhenThatRuns>();
 
 BOOST_AUTO_TEST_SUITE(network_loop)
 
@@ -223,7 +239,12 @@ BOOST_AUTO_TEST_CASE(a_failure_elsewhere_ends_a_kernel_that_has_the_only_compute
   Two two;
   Other other(two);
   const Output x = ops::Placeholder(other.there.WithOpName("x"), DType::kFloat);
-  const Output bad = ops::CheckNumerics(other.there.WithOpName("bad"), x, "it is not finite");
+  const absl::StatusOr<Node*> runs = NodeBuilder(other.root.graph(), "runs", "LoopTestWhenThatRuns")
+                                         .Input(x.node(), 0)
+                                         .Device("/job:ps/task:0")
+                                         .Build();
+  TROUPE_REQUIRE_OK(runs.status());
+  ops::CheckNumerics(other.there.WithOpName("bad"), Output({*runs, 0}), "it is not finite");
   const Output z = ops::Placeholder(other.here.WithOpName("z"), DType::kFloat);
   TROUPE_REQUIRE_OK(NodeBuilder(other.root.graph(), "until", "LoopTestUntilTold")
                         .Input(z.node(), 0)
@@ -232,7 +253,7 @@ BOOST_AUTO_TEST_CASE(a_failure_elsewhere_ends_a_kernel_that_has_the_only_compute
                         .status());
   other.Open();
   for (int i = 0; i < 3; ++i) {
-    was_told = false;
+    has_begun = was_told = false;
     std::vector<Tensor> out;
     const absl::Status s = other.session->Run({{"x", Tensor::Scalar(std::nanf(""))}, {"z", Tensor::Scalar(1.0f)}},
                                               {"bad", "until"}, {}, &out);

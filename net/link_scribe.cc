@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <atomic>
 #include <caf/all.hpp>
+#include <chrono>
 #include <caf/io/basp_broker.hpp>
 #include <caf/io/middleman.hpp>
 #include <caf/io/network/default_multiplexer.hpp>
-#include <chrono>
-#include <deque>
 #include <set>
 #include <string>
 #include <utility>
@@ -15,7 +14,6 @@
 
 #include "actors/step/cancel_later.h"
 #include "actors/threads/loop_turns.h"
-#include "actors/wire/piece_bytes.h"
 
 namespace troupe {
 namespace {
@@ -36,8 +34,6 @@ constexpr size_t kMostKept = size_t{32} << 20;
 constexpr size_t kMostOfATurn = size_t{4} << 20;
 constexpr int kMostMessagesOfATurn = 1000;
 constexpr std::chrono::milliseconds kMostTimeOfATurn{2};
-// Messages of more bytes have a buffer of their own.
-constexpr size_t kBig = size_t{64} << 10;
 
 // Handles are numbers of our own: CAF takes descriptors, which are used again while it may still
 // have messages of the connection before.
@@ -56,11 +52,7 @@ class LinkScribe;
 class Events : public caf::io::network::event_handler {
  public:
   Events(default_multiplexer& loop, std::unique_ptr<Link> link, LinkScribe* scribe, bool silent)
-      : event_handler(loop, link->descriptor()),
-        link_(std::move(link)),
-        scribe_(scribe),
-        silent_(silent),
-        reader_(loop.system()) {}
+      : event_handler(loop, link->descriptor()), link_(std::move(link)), scribe_(scribe), silent_(silent) {}
   // The link closes the descriptor.
   ~Events() override { fd_ = caf::io::network::invalid_native_socket; }
 
@@ -75,10 +67,6 @@ class Events : public caf::io::network::event_handler {
   void Flush();
   void Finish();
   const Link& link() const { return *link_; }
-  std::vector<char>& OutForCaf() {
-    PieceSplices::Await(pieces_);
-    return out;
-  }
 
   std::vector<char> in, out;  // what CAF reads, and appends to
 
@@ -88,8 +76,6 @@ class Events : public caf::io::network::event_handler {
   bool MakeRoom();
   bool HandOn(size_t bytes);
   void Receive();
-  // Some bytes more of the message, or of the tensor that it brings.
-  Result Read();
   Result Send();
   void AwaitRoom();
   void StopWriting();
@@ -108,15 +94,9 @@ class Events : public caf::io::network::event_handler {
   bool silent_;                                // until the other side has said who it is
   size_t wanted_ = 0, enough_ = 1, have_ = 0;  // of `in`
   caf::io::receive_policy::config policy_{caf::io::receive_policy_flag::exactly, 1};
-  int consumed_ = 0;            // up to 2: a header and what it announced
-  std::vector<char> other_in_;  // of big messages while `in` is for small ones, and the other way round
-  bool big_ = false;            // `in` is for a big one
-  PieceReader reader_;
-  size_t head_ = 0;            // of the message, which tells whether it is a piece; 0: it is none
+  int consumed_ = 0;           // up to 2: a header and what it announced
   std::vector<char> sending_;  // from sent_ on
   size_t sent_ = 0;
-  std::shared_ptr<PieceSplices> pieces_ = std::make_shared<PieceSplices>(&out);
-  std::deque<PieceSplices::Splice> splices_;  // of sending_
 };
 
 class LinkScribe : public caf::io::scribe {
@@ -130,7 +110,7 @@ class LinkScribe : public caf::io::scribe {
     events_.StartReading();
   }
   void ack_writes(bool enable) override { events_.ack_writes(enable); }
-  std::vector<char>& wr_buf() override { return events_.OutForCaf(); }
+  std::vector<char>& wr_buf() override { return events_.out; }
   std::vector<char>& rd_buf() override { return events_.in; }
   void flush() override { events_.Flush(); }
   void graceful_shutdown() override {
@@ -157,12 +137,6 @@ void Events::Prepare() {
   have_ = 0;
   wanted_ = policy_.second;
   enough_ = policy_.first == caf::io::receive_policy_flag::at_most ? 1 : wanted_;
-  head_ = consumed_ == 2 && enough_ == wanted_ ? reader_.Head(wanted_) : 0;
-  // CAF makes its buffer as short as a message: one for all would be filled with zeros for each.
-  if (const bool big = wanted_ > kBig; big != big_) {
-    in.swap(other_in_);
-    big_ = big;
-  }
 }
 
 void Events::StartReading() {
@@ -243,7 +217,6 @@ bool Events::MakeRoom() {
 // Whoever takes it runs here if that is short.
 bool Events::HandOn(size_t bytes) {
   const LoopTurns::Message message(&backend());
-  const PieceReader::Arrived arrived(reader_);
   caf::io::abstract_broker* const broker = scribe_->parent();
   const caf::strong_actor_ptr keep(broker != nullptr ? broker->ctrl() : nullptr);
   const bool more = scribe_->consume(message.turns(), in.data(), bytes);
@@ -254,40 +227,27 @@ bool Events::HandOn(size_t bytes) {
   return more;
 }
 
-Result Events::Read() {
-  const bool direct = reader_.to() != nullptr;
-  if (!direct && !MakeRoom()) return Result::kEnd;
-  char* const to = direct ? reader_.to() + (have_ - head_) : in.data() + have_;
-  const size_t until = direct ? wanted_ : have_ < head_ ? head_ : std::min(in.size(), wanted_);
-  size_t got = 0;
-  const Result r = link_->Read(to, until - have_, &got);
-  have_ += got;
-  if (!direct && got > 0 && have_ == head_ && !reader_.Begin(in.data(), wanted_)) head_ = 0;
-  return r;
-}
-
 void Events::Receive() {
   int messages = 0;
   std::chrono::steady_clock::time_point until{};  // of what the messages make run here
   bool late = false;
   for (size_t turn = 0; reads_;) {
-    const size_t before = have_;
-    const Result r = Read();
+    if (!MakeRoom()) return Fail(operation::read);
+    size_t got = 0;
+    const Result r = link_->Read(in.data() + have_, std::min(in.size(), wanted_) - have_, &got);
     if (link_->Owes()) AwaitRoom();
     if (r == Result::kAgain) return;
     if (r == Result::kEnd) return Fail(operation::read);
-    turn += have_ - before;
+    have_ += got;
+    turn += got;
     if (have_ >= enough_) {
       if (consumed_ < 2 && ++consumed_ == 2) link_->socket()->greeted.store(true, std::memory_order_relaxed);
       const size_t whole = have_;
       if (messages == 0) until = std::chrono::steady_clock::now() + kMostTimeOfATurn;
-      // Of a piece the bytes are elsewhere, but CAF counts those of the message.
-      if (!MakeRoom()) return Fail(operation::read);
       const bool more = HandOn(whole);
-      reader_.End();
       late = std::chrono::steady_clock::now() > until;
-      FreeIfBig(&in);
       Prepare();
+      if (whole > kMostKept) FreeIfBig(&in);
       if (!more) return StopReading();
       if (silent_ && consumed_ == 2) {
         silent_ = false;
@@ -313,17 +273,11 @@ Result Events::Send() {
       FreeIfBig(&sending_);
       if (silent_ || out.empty()) return link_->Flush();
       sending_.swap(out);
-      splices_.swap(pieces_->splices());
     }
-    // Up to where a tensor's bytes begin, or these.
-    const PieceSplices::Splice* const next = splices_.empty() ? nullptr : &splices_.front();
-    const bool spliced = next != nullptr && sent_ >= next->begin;
-    const char* const from = spliced ? next->bytes + (sent_ - next->begin) : sending_.data() + sent_;
-    const size_t until = spliced ? next->end() : next != nullptr ? next->begin : sending_.size();
     size_t taken = 0;
-    if (const Result r = link_->Write(from, until - sent_, &taken); r != Result::kOk) return r;
+    if (const Result r = link_->Write(sending_.data() + sent_, sending_.size() - sent_, &taken); r != Result::kOk)
+      return r;
     sent_ += taken;
-    if (spliced && sent_ == until) splices_.pop_front();
     if (ack_writes()) scribe_->data_transferred(&backend(), taken, sending_.size() - sent_ + out.size());
   }
 }

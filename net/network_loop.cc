@@ -11,30 +11,36 @@ namespace troupe {
 void NetworkLoop::run() {
   while (num_socket_handlers() > 0) {
     poll_once(true);
-    if (LoopTurns::TakeRan() && score_.Pays()) Look();
+    HasCome();
+    while (LoopTurns::TakeRan()) {
+      waits_ = true;
+      since_ = Clock::now();
+      messages_ = LoopTurns::Messages();
+      if (score_.Pays()) Look();
+    }
   }
 }
 
+bool NetworkLoop::HasCome() {
+  if (!waits_ || LoopTurns::Messages() == messages_) return false;
+  waits_ = false;
+  score_.Saw(Clock::now() - since_);
+  return true;
+}
+
 void NetworkLoop::Look() {
-  using Clock = std::chrono::steady_clock;
-  const uint64_t before = LoopTurns::Messages();
-  Clock::time_point until = Clock::now() + kLook;
-  const Clock::time_point end = until + 3 * kLook;
-  for (bool late = false; num_socket_handlers() > 0;) {
+  Clock::time_point until = since_ + kLook;
+  const Clock::time_point end = until + kLook;
+  while (num_socket_handlers() > 0) {
     if (poll_once(false)) {
-      // One for which others have kept this thread waiting would have woken it sooner.
-      if (LoopTurns::Messages() != before) return score_.Saw(!late);
+      if (HasCome()) return;
       // Something that this process sends: the answer may come soon.
       until = std::min(Clock::now() + kLook, end);
-      late = false;
-      continue;
     }
-    if (late) return score_.Saw(false);
     const Clock::time_point asked = Clock::now();
+    if (asked > until) return;
     sched_yield();
-    const Clock::time_point now = Clock::now();
-    if (now - asked > kSlice) return score_.Busy();
-    late = now > until;
+    if (Clock::now() - asked > kSlice) return score_.Busy();
   }
 }
 

@@ -1,10 +1,14 @@
 // CAF's event loop, which looks for the next message for a moment before it sleeps.
 //
-// Problem: a thread that sleeps wakes up some 20 to 50 us after its message has come, on a small
+// Problem: a thread that sleeps wakes up some 20 to 80 us after its message has come, on a small
 // VM: longer than the step of a small graph takes. After a message for a step another one often
 // comes soon, so the loop looks again and again, for `kLook` at most, and gives way to every other
 // thread in between (a loop that does not took seven times as long where both processes shared a
-// core). It notes whether that pays: where messages come later, it seldom looks.
+// core). It notes how soon messages come after each other, and does not look where they come later.
+//
+// Two processes that wait for each other's messages either both look, and have them at once, or
+// both sleep, and each has to be woken for each message. So what counts is not whether a message
+// came while this loop looked, but whether it would have come if the other side had not slept.
 //
 // Thread rule: that of CAF's multiplexer.
 #ifndef TROUPE_NET_NETWORK_LOOP_H_
@@ -13,34 +17,48 @@
 #include <algorithm>
 #include <caf/io/network/default_multiplexer.hpp>
 #include <chrono>
+#include <cstdint>
 
 namespace troupe {
 
-// How often looking has been worth it of late.
+// Whether looking is worth it, by what happened of late.
 class LookScore {
  public:
-  // Whether to look now: always while it pays, else each 64th time, to see whether it does now.
-  bool Pays() { return score_ > 0 || ++refused_ % 64 == 0; }
-  void Saw(bool came) { score_ = std::clamp(score_ + (came ? 1 : -1), 0, kMost); }
-  // Somebody else wanted the processor.
-  void Busy() { score_ = 0; }
+  // A message that comes within this time of the one before comes soon: both sides may have slept
+  // meanwhile.
+  static constexpr std::chrono::microseconds kSoon{300};
+  // Asked each time that one might look.
+  bool Pays() {
+    if (refused_ > 0) --refused_;
+    return score_ > 0 && refused_ == 0;
+  }
+  // So long after a message the next one came. To look in vain costs more than one wake-up.
+  void Saw(std::chrono::nanoseconds gap) { score_ = std::clamp(score_ + (gap <= kSoon ? 1 : -2), 0, kMost); }
+  // Somebody else wanted the processor: a while passes before it looks again.
+  void Busy() { refused_ = 64; }
 
  private:
   static constexpr int kMost = 8;
-  int score_ = kMost;
-  unsigned refused_ = 0;
+  int score_ = kMost, refused_ = 0;
 };
 
 class NetworkLoop : public caf::io::network::default_multiplexer {
  public:
   // kSlice: who got the processor for so long needs it.
-  static constexpr std::chrono::microseconds kLook{50}, kSlice{500};
+  static constexpr std::chrono::microseconds kLook{250}, kSlice{500};
   explicit NetworkLoop(caf::actor_system* system) : default_multiplexer(system) {}
   void run() override;
 
  private:
+  using Clock = std::chrono::steady_clock;
+  // Whether a message has come since the one after which it may look.
+  bool HasCome();
   void Look();
+
   LookScore score_;
+  bool waits_ = false;  // for the message after that one
+  Clock::time_point since_;
+  uint64_t messages_ = 0;
 };
 
 }  // namespace troupe

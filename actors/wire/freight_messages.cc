@@ -8,8 +8,6 @@
 
 #include <caf/binary_deserializer.hpp>
 
-#include "actors/wire/piece_bytes.h"
-
 namespace troupe {
 namespace {
 
@@ -183,16 +181,15 @@ caf::error inspect(caf::deserializer& f, freight_note& x) try {
 }
 
 caf::error inspect(caf::serializer& f, freight_piece& x) {
-  if (caf::error e = InspectName(f, x)) return e;
+  if (caf::error e = f(x.from, x.to, x.number, x.hole, x.offset, x.size, x.ticket)) return e;
   if (x.ticket != 0) return f(x.lease);
   if (x.size == 0) return caf::none;
   if (!x.source.valid() || x.offset > x.source.bytes() || x.size > x.source.bytes() - x.offset)
     return caf::sec::invalid_argument;
-  if (PieceSplices::LeaveRoom(f, x)) return caf::none;
   return f.apply_raw(x.size, static_cast<char*>(x.source.raw()) + x.offset);
 }
 caf::error inspect(caf::deserializer& f, freight_piece& x) {
-  if (caf::error e = InspectName(f, x)) return e;
+  if (caf::error e = f(x.from, x.to, x.number, x.hole, x.offset, x.size, x.ticket)) return e;
   x.taken = x.adopted = false;
   x.source = Tensor();
   const auto berth = FreightBerth::Find({x.to, x.from, x.number, x.hole});
@@ -212,11 +209,6 @@ caf::error inspect(caf::deserializer& f, freight_piece& x) {
   }
   auto* const bytes = dynamic_cast<caf::binary_deserializer*>(&f);
   if (bytes == nullptr || x.size > bytes->remaining()) return caf::sec::end_of_stream;
-  if (PieceReader::HasRead(x)) {
-    x.taken = true;
-    bytes->skip(x.size);
-    return caf::none;
-  }
   if (char* const to = berth != nullptr ? berth->Claim(x.offset, x.size) : nullptr) {
     x.taken = true;
     return f.apply_raw(x.size, to);

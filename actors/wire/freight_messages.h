@@ -16,8 +16,7 @@
 //
 // A piece is read on the thread of the network, and its bytes straight into the tensor, if that
 // tensor has a berth and the piece fits into it; otherwise they are skipped. So no message takes
-// memory for the bytes that it brings. Where the connection can, they do not pass its buffers either
-// (piece_bytes.h).
+// memory for the bytes that it brings.
 //
 // The bytes of a piece come in the message; or, between processes of one host, they lie in memory
 // that both can read (same_host/shared_pool.h), and the message has the ticket of their slot. The
@@ -164,11 +163,6 @@ caf::error inspect(caf::serializer& f, freight_hole& x);
 caf::error inspect(caf::deserializer& f, freight_hole& x);
 caf::error inspect(caf::serializer& f, freight_note& x);
 caf::error inspect(caf::deserializer& f, freight_note& x);
-// Which piece it is: the first bytes of one, the same number of all.
-template <class Inspector>
-typename Inspector::result_type InspectName(Inspector& f, freight_piece& x) {
-  return f(x.from, x.to, x.number, x.hole, x.offset, x.size, x.ticket);
-}
 caf::error inspect(caf::serializer& f, freight_piece& x);
 caf::error inspect(caf::deserializer& f, freight_piece& x);
 caf::error inspect(caf::serializer& f, freight_gone& x);

@@ -19,7 +19,6 @@
 #include <vector>
 
 #include "net/caller.h"
-#include "tests/net/nodes.h"
 #include "tests/net/processes.h"
 #include "troupe/server.h"
 
@@ -210,6 +209,40 @@ class Ahead : public Link {
   const std::unique_ptr<Link> under_;
   std::vector<char> held_;
   size_t begin_ = 0;
+};
+
+// Two nodes with a connection: the first one has been called by the second.
+struct Nodes {
+  Nodes() {
+    int ends[2];
+    BOOST_REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+    called_socket = std::make_shared<Socket>(ends[0]);
+    caller_socket = std::make_shared<Socket>(ends[1]);
+    // With an argument: CAF's header binds a reference to nothing where there is none.
+    echo = called.spawn(
+        [](caf::event_based_actor*, int) -> caf::behavior { return {[](const std::string& s) { return s; }}; }, 0);
+  }
+  ~Nodes() { caf::anon_send_exit(echo, caf::exit_reason::user_shutdown); }
+  // Who is there, or nobody when it has not said so in time.
+  caf::actor Call(std::unique_ptr<Link> link) {
+    caf::scoped_actor self(caller);
+    caf::actor found;
+    self->request(BrokerOf(caller), 20s, caf::connect_atom::value, ScribeOf(caller, std::move(link)), uint16_t{1})
+        .receive([&](const caf::node_id&, const caf::strong_actor_ptr& a,
+                     const std::set<std::string>&) { found = caf::actor_cast<caf::actor>(a); },
+                 [](const caf::error&) {});
+    return found;
+  }
+  // What is silent stays silent.
+  static std::unique_ptr<caf::actor_system_config> WithoutHeartbeats() {
+    auto config = NodeConfig(3600s);
+    config->set("middleman.heartbeat-interval", caf::timespan(0));
+    return config;
+  }
+  const std::unique_ptr<caf::actor_system_config> configs[2] = {WithoutHeartbeats(), WithoutHeartbeats()};
+  caf::actor_system called{*configs[0]}, caller{*configs[1]};
+  std::shared_ptr<Socket> called_socket, caller_socket;
+  caf::actor echo;
 };
 
 BOOST_AUTO_TEST_CASE(what_a_link_holds_is_read_although_the_socket_is_silent) {

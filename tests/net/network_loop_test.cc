@@ -331,21 +331,25 @@ BOOST_AUTO_TEST_CASE(a_big_result_is_right_however_the_step_ends) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(looking_for_messages_stops_when_it_does_not_pay) {
+BOOST_AUTO_TEST_CASE(looking_for_messages_stops_when_they_come_late) {
   LookScore score;
   BOOST_TEST(score.Pays());
-  for (int i = 0; i < 100; ++i) score.Saw(false);
-  int looks = 0;
-  for (int i = 0; i < 640; ++i) looks += score.Pays();
-  BOOST_TEST(looks == 10);
-  // One that pays begins it anew.
-  score.Saw(true);
+  for (int i = 0; i < 8; ++i) score.Saw(6ms);
+  BOOST_TEST(!score.Pays());
+  // Two sides that sleep wake each other in less than this.
+  score.Saw(200us);
   BOOST_TEST(score.Pays());
-  for (int i = 0; i < 100; ++i) score.Saw(true);
+  // Where one of three comes late it does not pay.
+  for (int i = 0; i < 30; ++i) score.Saw(i % 3 == 0 ? 6ms : std::chrono::nanoseconds(30us));
+  score.Saw(6ms);
+  BOOST_TEST(!score.Pays());
+  for (int i = 0; i < 30; ++i) score.Saw(30us);
+  BOOST_TEST(score.Pays());
   score.Busy();
-  looks = 0;
+  int looks = 0;
   for (int i = 0; i < 64; ++i) looks += score.Pays();
   BOOST_TEST(looks == 1);
+  BOOST_TEST(score.Pays());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

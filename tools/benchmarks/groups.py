@@ -1,13 +1,15 @@
 """The groups of the table. Each function yields rows; what it needs and does not find it reports through ctx.missing and goes on."""
 import json
 import os
+import shlex
 import socket
 import subprocess
+import tempfile
 
 import models
 import networks
 import ops
-from measure import Failed, Fleet, Program, Row, Series, alternate
+from measure import Failed, Fleet, Program, Row, Series, WholeRuns, alternate
 
 RIVALS = ("TensorFlow", "PyTorch", "PyTorch compiled", "ONNX Runtime", "OpenVINO")
 NULL = ["null_16x1024", "null_32x8192", "null_1024x16", "null_8192x32", "null_1024x1024"]
@@ -322,7 +324,39 @@ def cluster(ctx):
     for workers in (1, 2, 4):
         result = both("rate", workers, 0.5)
         yield row_of("cluster", "steps on a scalar, %d worker%s" % (workers, "" if workers == 1 else "s"), "steps/s", result, 1).against("TensorFlow", ">=", 4)
+    yield from trained(ctx)
     yield from encrypted(ctx, fleet)
+
+
+def trained(ctx):
+    """E8 on one server and two workers, synchronous, 100 images a worker and update; beside one process with as many threads."""
+    steps, workers = (60 if ctx.quick else 300), 2
+    images = ["--data", ctx.data_dir] if ctx.data_dir else []
+
+    def ours():
+        worker = [os.path.join(ctx.build, "bin", "cluster_mnist"), "--cluster", "{cluster}", "--job", "{job}", "--task", "{task}", "--net", "e8", "--batch", 100,
+                  "--threads", 1, "--steps", steps, "--report_steps", steps, "--save_steps", 10 * steps, "--model_dir", "{dir}/model", "--json", *images]
+        return [os.path.join(ctx.build, "bin", "troupe"), "cluster", "up", "ps=1;worker=%d" % workers, "--dir", tempfile.mkdtemp(dir=ctx.scratch),
+                "--threads", 1, "--program", "worker=" + shlex.join(map(str, worker)), "--json"]
+
+    def rate(printed):
+        ends = [e["report"] for e in map(json.loads, printed.splitlines()) if e["event"] == "report" and e["report"]["event"] == "end"]
+        return next((e["images_per_s"] for e in ends if "images_per_s" in e), None)
+
+    def tensorflow():
+        if not ctx.rivals.tensorflow:
+            return None
+        command, at = [ctx.rivals.python, "-B", os.path.join(ctx.root, "tools", "benchmarks", "rivals", "tensorflow_train_cluster.py")], addresses(workers)
+        return Fleet([[*command, "ps", at]], [[*command, "worker", at, n, ctx.raw_data(), steps // 6] for n in range(workers)], patience=300)
+
+    one = lambda: ctx.ours("train", "E8", "--threads", workers, "--raw", ctx.raw_data())  # noqa: E731
+    result = ctx.side_by_side({"Troupe": lambda: WholeRuns(ours, rate), "TensorFlow": tensorflow, "one process": one}, ctx.rounds(5))
+    alone = result["one process"][0].median
+    row = row_of("cluster", "E8 on two workers, 100 images each", "images/s", result, 1)
+    row.note = "one process, %d threads: %.0f images/s" % (workers, alone)
+    yield row.against("TensorFlow", ">=", 3)
+    row = row_of("cluster", "E8 on two workers, beside one process", "images/s", {"Troupe": result["Troupe"]}, 1)
+    yield row.relative(result["Troupe"][0].median / alone, "one process's rate", ">=", 0.85)
 
 
 def encrypted(ctx, fleet):

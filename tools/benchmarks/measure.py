@@ -105,6 +105,31 @@ class Fleet:
             program.process.wait()
 
 
+class WholeRuns:
+    """A command that runs anew for each sample: `command` makes it, and `number` reads the figure from what it prints; None when there is none."""
+
+    def __init__(self, command, number, patience=300):
+        self.command, self.number, self.patience = command, number, patience
+        self.head, self.process = {}, self
+
+    def sample(self):
+        command = [str(c) for c in self.command()]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=self.patience)
+        except (OSError, subprocess.TimeoutExpired) as e:
+            raise Failed("%s: %s" % (command[0], e))
+        value = self.number(done.stdout) if done.returncode == 0 else None
+        if value is None:
+            raise Failed("%s: %s" % (command[0].rsplit("/", 1)[-1], (done.stderr.strip().splitlines() or ["it prints no figure"])[-1][:300]))
+        return value
+
+    def close(self):
+        return {}
+
+    def kill(self):
+        pass
+
+
 @dataclass
 class Series:
     """What one side measured, in the row's unit."""

@@ -260,6 +260,7 @@ struct ControlState {
   const char* name = "troupe.control";
   std::unique_ptr<Control> control;
   // Most messages are beats, which as a rule only say that all is as it was.
+  static constexpr bool kByTheClock = true;
   static bool IsQuick(const caf::type_erased_tuple& m) { return m.match_elements<beat>(); }
   bool MayRunInLoop() const { return true; }
 };

@@ -8,7 +8,8 @@
 //
 // Two processes that wait for each other's messages either both look, and have them at once, or
 // both sleep, and each has to be woken for each message. So what counts is not whether a message
-// came while this loop looked, but whether it would have come if the other side had not slept.
+// came while this loop looked, but how long after the one before it was there. Heartbeats do not
+// count, nor does what resumes nobody in this thread, a part of a big message, say.
 //
 // Thread rule: that of CAF's multiplexer.
 #ifndef TROUPE_NET_NETWORK_LOOP_H_
@@ -17,7 +18,6 @@
 #include <algorithm>
 #include <caf/io/network/default_multiplexer.hpp>
 #include <chrono>
-#include <cstdint>
 
 namespace troupe {
 
@@ -27,19 +27,22 @@ class LookScore {
   // A message that comes within this time of the one before comes soon: both sides may have slept
   // meanwhile.
   static constexpr std::chrono::microseconds kSoon{300};
-  // Asked each time that one might look.
+  // Asked each time that one might look. Now and then it does although messages come late: perhaps
+  // they would not if it looked.
   bool Pays() {
-    if (refused_ > 0) --refused_;
-    return score_ > 0 && refused_ == 0;
+    if (refused_ > 0) return --refused_ == 0;
+    return score_ > 0 || ++late_ % 64 == 0;
   }
-  // So long after a message the next one came. To look in vain costs more than one wake-up.
-  void Saw(std::chrono::nanoseconds gap) { score_ = std::clamp(score_ + (gap <= kSoon ? 1 : -2), 0, kMost); }
+  // So long after a message the next one came. It does not pay when more than one of four is late:
+  // to look in vain costs more than a wake-up.
+  void Saw(std::chrono::nanoseconds gap) { score_ = std::clamp(score_ + (gap <= kSoon ? 1 : -3), 0, kMost); }
   // Somebody else wanted the processor: a while passes before it looks again.
   void Busy() { refused_ = 64; }
 
  private:
   static constexpr int kMost = 8;
   int score_ = kMost, refused_ = 0;
+  unsigned late_ = 0;  // how often it has not looked
 };
 
 class NetworkLoop : public caf::io::network::default_multiplexer {
@@ -51,14 +54,11 @@ class NetworkLoop : public caf::io::network::default_multiplexer {
 
  private:
   using Clock = std::chrono::steady_clock;
-  // Whether a message has come since the one after which it may look.
-  bool HasCome();
-  void Look();
+  // Until a message has come after that of `since`. False when somebody else wanted the processor,
+  // so that when the next one comes says nothing.
+  bool Look(Clock::time_point since);
 
   LookScore score_;
-  bool waits_ = false;  // for the message after that one
-  Clock::time_point since_;
-  uint64_t messages_ = 0;
 };
 
 }  // namespace troupe

@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 thread_local std::optional<LoopTurns> of_thread;
 thread_local LoopTurns* here = nullptr;
 thread_local uint64_t messages = 0;
-thread_local bool ran = false;
+thread_local std::optional<Clock::time_point> ran_at;
 std::atomic<uint64_t> turns_of_all{0};
 
 }  // namespace
@@ -28,7 +28,8 @@ LoopTurns* LoopTurns::Here() { return here != nullptr && here->open_ && !here->t
 
 uint64_t LoopTurns::Messages() { return messages; }
 uint64_t LoopTurns::TurnsOfAll() { return turns_of_all.load(std::memory_order_relaxed); }
-bool LoopTurns::TakeRan() { return std::exchange(ran, false); }
+bool LoopTurns::HasRan() { return ran_at.has_value(); }
+std::optional<Clock::time_point> LoopTurns::TakeRan() { return std::exchange(ran_at, std::nullopt); }
 
 LoopTurns::Message::Message(caf::execution_unit* loop)
     : turns_([loop] {
@@ -77,7 +78,6 @@ void LoopTurns::Resume(const Waiting& next) {
 
 void LoopTurns::Drain() {
   if (queue_.empty()) return;
-  ran = true;
   const NoBlockingHere refuse;
   const ScopedFlushDenormals flush;
   const Clock::time_point begun = Clock::now();
@@ -90,6 +90,7 @@ void LoopTurns::Drain() {
     }
     // It may be gone with its turn.
     const caf::intrusive_ptr<caf::resumable> keep(next.actor);
+    if (!ran_at && next.turns->IsTalk()) ran_at = begun;
     Resume(next);
     const Clock::time_point now = Clock::now();
     if (now - before > kMost) next.turns->TookLong(now - before);

@@ -26,6 +26,7 @@
 #include <caf/resumable.hpp>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 
 #include "absl/container/inlined_vector.h"
 
@@ -38,6 +39,8 @@ class ShortTurns {
   virtual bool MayRunInLoop() const = 0;
   // Lets the threads resume it that do so otherwise.
   virtual void ResumeElsewhere() noexcept = 0;
+  // Whether others are likely to follow its messages soon: not of what comes by the clock.
+  virtual bool IsTalk() const { return true; }
   // A turn took longer than any should that runs here. The actor may have ended with it, and be
   // on its way to another thread: only what is its own for ever may be touched.
   virtual void TookLong(std::chrono::nanoseconds) {}
@@ -57,8 +60,10 @@ class LoopTurns : public caf::execution_unit {
   static LoopTurns* Here();
   // How many messages this thread has handled.
   static uint64_t Messages();
-  // Whether it has resumed an actor since this was asked last.
-  static bool TakeRan();
+  // Whether it has resumed an actor for a talk since the last TakeRan, which says when it did so
+  // first.
+  static bool HasRan();
+  static std::optional<std::chrono::steady_clock::time_point> TakeRan();
   // How many turns all threads of this process have resumed so.
   static uint64_t TurnsOfAll();
   void exec_later(caf::resumable* actor) override;

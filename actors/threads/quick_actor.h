@@ -2,7 +2,8 @@
 //
 // State says which: `static bool IsQuick(const caf::type_erased_tuple&)`, of a message, and
 // `bool MayRunInLoop() const`, of the actor as it is now. What is not quick waits for the
-// scheduler, and so does everything behind it.
+// scheduler, and so does everything behind it. If State has a `kByTheClock`, what is quick comes
+// so, and nothing is likely to follow it.
 //
 //   caf::behavior Behavior(QuickActor<State>* self, ...);
 //   system.spawn<caf::hidden>(Behavior, ...);
@@ -27,6 +28,9 @@ class QuickActor : public caf::stateful_actor<State>, public ShortTurns {
  public:
   explicit QuickActor(caf::actor_config& cfg) : caf::stateful_actor<State>(cfg) {}
   bool MayRunInLoop() const override { return slow_.load() == 0 && this->state.MayRunInLoop(); }
+  bool IsTalk() const override {
+    return !requires { State::kByTheClock; };
+  }
   void ResumeElsewhere() noexcept override { ScheduleSurely(this->home_system(), this); }
 
   using caf::stateful_actor<State>::enqueue;

@@ -191,7 +191,7 @@ BOOST_AUTO_TEST_CASE(close_is_heard_by_a_run_whose_kernel_is_elsewhere) {
   for (int i = 0; i < 20; ++i) TROUPE_REQUIRE_OK(run());
   async_ms = 20000;
   std::future<absl::Status> late = std::async(std::launch::async, run);
-  std::this_thread::sleep_for(100ms);
+  std::this_thread::sleep_for(500ms);  // until the kernel has begun
   TROUPE_REQUIRE_OK(session->Close());
   BOOST_REQUIRE((late.wait_for(10s) == std::future_status::ready));
   const absl::Status s = late.get();

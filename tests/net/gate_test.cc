@@ -158,11 +158,11 @@ BOOST_AUTO_TEST_CASE(who_is_silent_keeps_nobody_out_within_the_patience) {
 }
 
 BOOST_AUTO_TEST_CASE(edges_2_and_4_who_says_who_it_is_stays) {
-  Port port(NoTls(), {.most = 4, .patience = 300ms});
+  Port port(NoTls(), {.most = 4, .patience = 1500ms});
   const Client client(port.port);
   BOOST_REQUIRE(Await([&] { return port.Passed() == 1; }));
   port.passed[0]->socket()->greeted = true;
-  std::this_thread::sleep_for(700ms);
+  std::this_thread::sleep_for(3000ms);
   BOOST_TEST(!client.Ended());
 }
 

@@ -32,7 +32,7 @@ struct Two {
     for (const char* job : {"ps", "worker"}) {
       ServerOptions o;
       o.spec = {ClusterSpec::FromFlags(cluster).value(), {job, 0}};
-      o.heartbeat = HeartbeatPolicy::Of(1000ms);
+      o.heartbeat = HeartbeatPolicy::Of(10s);
       o.runtime.threads = 1;
       (job[0] == 'p' ? ps : worker) = Server::Start(o).value();
     }
@@ -75,7 +75,8 @@ struct Two {
 // Heartbeats that may be noted meanwhile.
 constexpr uint64_t kBeats = 6;
 
-// On a busy machine a short turn may take long, and the next 64 steps are not for the loop.
+// On a busy machine a short turn may take long, and the next 64 steps are not for the loop, or none
+// of the session's any more: so each try has servers of its own.
 template <class F>
 bool Sometimes(F&& f) {
   for (int i = 0; i < 20; ++i) {
@@ -152,29 +153,30 @@ TROUPE_KERNEL("LoopTestWhenThatRuns").Device("CPU").Function<WhenThatRuns>();
 BOOST_AUTO_TEST_SUITE(network_loop)
 
 BOOST_AUTO_TEST_CASE(a_short_step_runs_where_its_messages_come) {
-  Two two;
-  for (int i = 0; i < 5; ++i) TROUPE_REQUIRE_OK(two.Step(1));
-  int steps_run = 5;
-  BOOST_TEST(Sometimes([&] {
+  BOOST_TEST(Sometimes([] {
+    Two two;
+    for (int i = 0; i < 5; ++i) TROUPE_REQUIRE_OK(two.Step(1));
     const uint64_t turns = two.TurnsOf(100, 1);
-    steps_run += 100;
     BOOST_TEST(turns <= 700u + kBeats);
+    const absl::StatusOr<Tensor> steps = two.session->Get(two.v);
+    TROUPE_REQUIRE_OK(steps.status());
+    BOOST_TEST(steps->scalar<float>() == 105.0f);
     return turns > 450u;
   }));
-  const absl::StatusOr<Tensor> steps = two.session->Get(two.v);
-  TROUPE_REQUIRE_OK(steps.status());
-  BOOST_TEST(steps->scalar<float>() == static_cast<float>(steps_run));
 }
 
 BOOST_AUTO_TEST_CASE(a_step_that_takes_longer_keeps_no_network_thread) {
-  Two two;
   constexpr int64_t kLong = 4'000'000;
-  for (int i = 0; i < 5; ++i) TROUPE_REQUIRE_OK(two.Step(kLong));
-  BOOST_TEST(two.TurnsOf(20, kLong) <= 20u * 6 + kBeats);
-  // Known to be short with small feeds, it is not with large ones.
-  for (int i = 0; i < 5; ++i) TROUPE_REQUIRE_OK(two.Step(1));
-  BOOST_TEST(Sometimes([&] { return two.TurnsOf(100, 1) > 450u; }));
-  BOOST_TEST(two.TurnsOf(20, kLong) <= 20u * 6 + kBeats);
+  BOOST_TEST(Sometimes([] {
+    Two two;
+    for (int i = 0; i < 5; ++i) TROUPE_REQUIRE_OK(two.Step(kLong));
+    BOOST_TEST(two.TurnsOf(20, kLong) <= 20u * 6 + kBeats);
+    // Known to be short with small feeds, it is not with large ones.
+    for (int i = 0; i < 5; ++i) TROUPE_REQUIRE_OK(two.Step(1));
+    const bool short_ones = two.TurnsOf(100, 1) > 450u;
+    BOOST_TEST(two.TurnsOf(20, kLong) <= 20u * 6 + kBeats);
+    return short_ones;
+  }));
 }
 
 BOOST_AUTO_TEST_CASE(the_programs_callbacks_are_called_by_other_threads) {
@@ -207,31 +209,34 @@ struct Other {
 
 // The cost of what ps does comes with what it is sent, of which its feeds say nothing.
 BOOST_AUTO_TEST_CASE(a_bigger_tensor_of_another_process_is_for_the_compute_threads) {
-  Two two;
-  Other other(two);
-  const Output x = ops::Placeholder(other.here.WithOpName("x"), DType::kFloat);
-  const Output y = ops::Identity(other.here, ops::Neg(other.here, x));
-  ops::Sum(other.there.WithOpName("sum"), ops::MatMul(other.there, y, y), Tensor::Vector<int32_t>({0, 1}));
-  other.Open();
-  const auto turns_of = [&](int steps, int64_t n) {
-    Tensor t(DType::kFloat, TensorShape({n, n}));
-    std::fill_n(t.data<float>(), n * n, 1.0f);
-    const uint64_t before = LoopTurns::TurnsOfAll();
-    for (int i = 0; i < steps; ++i) {
-      std::vector<Tensor> sum;
-      TROUPE_REQUIRE_OK(other.session->Run({{"x", t}}, {"sum"}, {}, &sum));
-      BOOST_TEST(sum.at(0).scalar<float>() == static_cast<float>(n * n * n));
-    }
-    return LoopTurns::TurnsOfAll() - before;
-  };
-  turns_of(5, 4);
-  // Of each step three of workers; and the executor there begins, and hears of the tensor. The big
-  // ones take some 300 us there.
-  BOOST_TEST(Sometimes([&] { return turns_of(100, 4) > 350u; }));
-  for (int i = 0; i < 3; ++i) {
-    BOOST_TEST(turns_of(10, 250) <= 10u * 4 + kBeats);
+  BOOST_TEST(Sometimes([] {
+    Two two;
+    Other other(two);
+    const Output x = ops::Placeholder(other.here.WithOpName("x"), DType::kFloat);
+    const Output y = ops::Identity(other.here, ops::Neg(other.here, x));
+    ops::Sum(other.there.WithOpName("sum"), ops::MatMul(other.there, y, y), Tensor::Vector<int32_t>({0, 1}));
+    other.Open();
+    const auto turns_of = [&](int steps, int64_t n) {
+      Tensor t(DType::kFloat, TensorShape({n, n}));
+      std::fill_n(t.data<float>(), n * n, 1.0f);
+      const uint64_t before = LoopTurns::TurnsOfAll();
+      for (int i = 0; i < steps; ++i) {
+        std::vector<Tensor> sum;
+        TROUPE_REQUIRE_OK(other.session->Run({{"x", t}}, {"sum"}, {}, &sum));
+        BOOST_TEST(sum.at(0).scalar<float>() == static_cast<float>(n * n * n));
+      }
+      return LoopTurns::TurnsOfAll() - before;
+    };
     turns_of(5, 4);
-  }
+    // Of each step three of workers; and the executor there begins, and hears of the tensor. The
+    // big ones take some 300 us there.
+    const bool short_ones = turns_of(100, 4) > 350u;
+    for (int i = 0; i < 3; ++i) {
+      BOOST_TEST(turns_of(10, 250) <= 10u * 4 + kBeats);
+      turns_of(5, 4);
+    }
+    return short_ones;
+  }));
 }
 
 // All compute threads have kernels that run: the news reaches them all the same.
@@ -335,18 +340,19 @@ BOOST_AUTO_TEST_CASE(looking_for_messages_stops_when_they_come_late) {
   LookScore score;
   BOOST_TEST(score.Pays());
   for (int i = 0; i < 8; ++i) score.Saw(6ms);
-  BOOST_TEST(!score.Pays());
+  int looks = 0;
+  for (int i = 0; i < 640; ++i) looks += score.Pays();
+  BOOST_TEST(looks == 10);
   // Two sides that sleep wake each other in less than this.
   score.Saw(200us);
   BOOST_TEST(score.Pays());
   // Where one of three comes late it does not pay.
-  for (int i = 0; i < 30; ++i) score.Saw(i % 3 == 0 ? 6ms : std::chrono::nanoseconds(30us));
-  score.Saw(6ms);
+  for (int i = 0; i < 90; ++i) score.Saw(i % 3 == 2 ? 6ms : std::chrono::nanoseconds(30us));
   BOOST_TEST(!score.Pays());
-  for (int i = 0; i < 30; ++i) score.Saw(30us);
+  for (int i = 0; i < 90; ++i) score.Saw(i % 5 == 0 ? 6ms : std::chrono::nanoseconds(30us));
   BOOST_TEST(score.Pays());
   score.Busy();
-  int looks = 0;
+  looks = 0;
   for (int i = 0; i < 64; ++i) looks += score.Pays();
   BOOST_TEST(looks == 1);
   BOOST_TEST(score.Pays());

@@ -135,7 +135,7 @@ BOOST_AUTO_TEST_CASE(a_stop_names_who_had_to_be_killed) {
   BOOST_REQUIRE(s.ok());
   BOOST_TEST((ear.Hears("good.1 up") && ear.Hears("deaf.1 up")));
   const int64_t deaf = PidOf(**s, "deaf");
-  BOOST_TEST((*s)->Stop(300ms).message() == "within 300 ms these did not end, and were killed: deaf");
+  BOOST_TEST((*s)->Stop(2s).message() == "within 2000 ms these did not end, and were killed: deaf");
   BOOST_TEST(IsGone(deaf));
 }
 

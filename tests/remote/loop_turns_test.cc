@@ -113,8 +113,10 @@ BOOST_AUTO_TEST_CASE(who_is_woken_waits_for_the_drain_and_so_do_those_whom_it_wa
   BOOST_TEST(cast.a.elsewhere + cast.b.elsewhere == 0);
   BOOST_TEST(LoopTurns::Messages() == messages + 1);
   BOOST_TEST(LoopTurns::TurnsOfAll() >= turns + 6);
-  BOOST_TEST(LoopTurns::TakeRan());
-  BOOST_TEST(!LoopTurns::TakeRan());
+  BOOST_TEST(LoopTurns::HasRan());
+  BOOST_TEST(LoopTurns::TakeRan().has_value());
+  BOOST_TEST(!LoopTurns::HasRan());
+  BOOST_TEST(!LoopTurns::TakeRan().has_value());
 }
 
 BOOST_AUTO_TEST_CASE(all_others_go_their_way) {

@@ -118,7 +118,10 @@ class WholeRuns:
             done = subprocess.run(command, capture_output=True, text=True, timeout=self.patience)
         except (OSError, subprocess.TimeoutExpired) as e:
             raise Failed("%s: %s" % (command[0], e))
-        value = self.number(done.stdout) if done.returncode == 0 else None
+        try:
+            value = self.number(done.stdout) if done.returncode == 0 else None
+        except (ValueError, KeyError, TypeError) as e:
+            raise Failed("%s: what it prints is not understood: %s" % (command[0].rsplit("/", 1)[-1], e))
         if value is None:
             raise Failed("%s: %s" % (command[0].rsplit("/", 1)[-1], (done.stderr.strip().splitlines() or ["it prints no figure"])[-1][:300]))
         return value

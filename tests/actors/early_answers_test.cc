@@ -41,13 +41,14 @@ TROUPE_KERNEL("ClockThreadLoops").Device("CPU").Function<Loops>();
 
 // Answers from a thread of its own after so many milliseconds.
 TROUPE_OP("ClockThreadAsync").Input("x: float").Output("y: float").Stateful().NotDifferentiable("a test's").Doc("");
-std::atomic<int> async_ms{0};
+std::atomic<int> async_ms{0}, async_begun{0};  // how many take their time
 class Async {
  public:
   explicit Async(KernelInit&) {}
   void ComputeAsync(KernelContext& ctx, DoneFn done) {
     ctx.set_output(0, ctx.TakeInput(0));
     if (async_ms == 0) return done(absl::OkStatus());
+    ++async_begun;
     std::thread([done = std::move(done), ms = async_ms.load()]() mutable {
       std::this_thread::sleep_for(std::chrono::milliseconds(ms));
       done(absl::OkStatus());
@@ -190,8 +191,10 @@ BOOST_AUTO_TEST_CASE(close_is_heard_by_a_run_whose_kernel_is_elsewhere) {
   async_ms = 0;
   for (int i = 0; i < 20; ++i) TROUPE_REQUIRE_OK(run());
   async_ms = 20000;
+  const int begun = async_begun;
   std::future<absl::Status> late = std::async(std::launch::async, run);
-  std::this_thread::sleep_for(500ms);  // until the kernel has begun
+  for (int i = 0; i < 10000 && async_begun == begun; ++i) std::this_thread::sleep_for(1ms);
+  BOOST_REQUIRE(async_begun == begun + 1);
   TROUPE_REQUIRE_OK(session->Close());
   BOOST_REQUIRE((late.wait_for(10s) == std::future_status::ready));
   const absl::Status s = late.get();

@@ -1,6 +1,8 @@
 // What the network's thread runs itself when a message has come (threads/loop_turns.h).
+#include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <caf/all.hpp>
+#include <chrono>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -120,6 +122,7 @@ BOOST_AUTO_TEST_CASE(who_is_woken_waits_for_the_drain_and_so_do_those_whom_it_wa
 }
 
 BOOST_AUTO_TEST_CASE(all_others_go_their_way) {
+  (void)LoopTurns::TakeRan();
   Cast cast;
   const caf::actor unable = cast.Spawn(&cast.a, false);
   std::vector<int> heard;
@@ -138,6 +141,7 @@ BOOST_AUTO_TEST_CASE(all_others_go_their_way) {
   BOOST_TEST(cast.other.actors.size() == 1u);
   BOOST_TEST(cast.loop.actors.size() == 1u);
   BOOST_TEST(heard.empty());
+  BOOST_TEST(!LoopTurns::HasRan());
   cast.loop.ResumeAll();
   cast.other.ResumeAll();
   BOOST_TEST(heard == std::vector<int>{7}, boost::test_tools::per_element());
@@ -242,6 +246,46 @@ BOOST_AUTO_TEST_CASE(what_is_not_quick_waits_for_the_scheduler_and_so_does_what_
       heard == (std::vector<std::string>{"1", "2 in the loop", "three", "4 in the loop", "five", "6", "7 in the loop"}),
       boost::test_tools::per_element());
   caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
+}
+
+// Heartbeats run in the loop, too, and say nothing about when the next message comes.
+struct ClockState {
+  static constexpr bool kByTheClock = true;
+  static bool IsQuick(const caf::type_erased_tuple& m) { return m.match_elements<int>(); }
+  bool MayRunInLoop() const { return true; }
+};
+
+BOOST_AUTO_TEST_CASE(what_comes_by_the_clock_is_no_talk) {
+  Cast cast;
+  std::atomic<int> heard{0};
+  const auto behavior = [](QuickActor<ClockState>*, std::atomic<int>* count) -> caf::behavior {
+    return {[count](int) { ++*count; }};
+  };
+  const caf::actor clock = cast.system.spawn(behavior, &heard);
+  caf::anon_send(clock, 1);
+  auto* const self = dynamic_cast<caf::scheduled_actor*>(caf::actor_cast<caf::abstract_actor*>(clock));
+  for (int i = 0; i < 10000 && (heard < 1 || !self->mailbox().blocked()); ++i) std::this_thread::sleep_for(1ms);
+  (void)LoopTurns::TakeRan();
+  const caf::actor talk = cast.Spawn(&cast.a);
+  {
+    const LoopTurns::Message message(&cast.loop);
+    Cast::Enqueue(clock, message.turns(), 2);
+    message.turns()->Drain();
+  }
+  BOOST_TEST(heard == 2);
+  BOOST_TEST(!LoopTurns::HasRan());
+  const auto before = std::chrono::steady_clock::now();
+  {
+    const LoopTurns::Message message(&cast.loop);
+    Cast::Enqueue(clock, message.turns(), 3);
+    Cast::Enqueue(talk, message.turns(), 0, talk);
+    message.turns()->Drain();
+  }
+  BOOST_TEST(heard == 3);
+  const auto ran = LoopTurns::TakeRan();
+  BOOST_REQUIRE(ran.has_value());
+  BOOST_TEST((*ran >= before && *ran <= std::chrono::steady_clock::now()));
+  caf::anon_send_exit(clock, caf::exit_reason::user_shutdown);
 }
 
 // What a thread keeps is of one actor system at a time.

@@ -32,12 +32,10 @@ class PartCompiler {
  private:
   // Where and in which order nodes run (part_order.cc).
   absl::Status FindFrames();
+  // Without control flow they are numbered as they are likely to run (RunOrder): their counters,
+  // edges and kernels are then read one after the other, where another order would wait for memory
+  // as soon as a part no longer fits the cache.
   absl::Status NumberNodes();
-  // Without control flow a step takes its nodes off a stack, those that only order others off a
-  // queue (StepState::RunOrdering), so their order is nearly known: numbered in it, their counters,
-  // edges and kernels are read one after the other, where another order would wait for memory as
-  // soon as a part no longer fits the cache.
-  void OrderAsRun();
   // Whether it matters for others when the node runs. An op that takes a reference may change what
   // that names.
   static bool HasState(const Node& n);
@@ -83,7 +81,8 @@ class PartCompiler {
   std::vector<uint32_t> frame_of_;      // by node id: where its inputs arrive
   HashMap<int, uint32_t> enter_frame_;  // by node id: where an Enter leads
   std::vector<Node*> order_;
-  std::vector<uint32_t> number_;  // by node id
+  std::vector<uint32_t> heights_;  // by node id (RunOrder); empty with control flow
+  std::vector<uint32_t> number_;   // by node id
   std::vector<const Edge*> out_;
   std::vector<uint32_t> with_state_;  // the numbers of nodes for which HasState holds
   std::vector<bool> back_;            // by number: a Merge that a NextIteration leads back to

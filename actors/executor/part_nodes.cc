@@ -4,6 +4,7 @@
 #include "actors/executor/part_compiler.h"
 #include "graph/core/hash_map.h"
 #include "graph/passes/partition.h"
+#include "graph/passes/run_order.h"
 #include "kernels/control/edge_key.h"
 #include "troupe/shape_inference.h"
 
@@ -175,10 +176,13 @@ void PartCompiler::ConnectOutputs(size_t i) {
   for (const Edge* e : n.out_edges()) {
     if (e->dst->IsOp()) out_.push_back(e);
   }
-  // By output, so that the last use of each is known; control edges come last.
+  // By output, so that the last use of each is known; control edges come last. Of an output's, in
+  // the order of RunOrder.
   if (out_.size() > 1) {
-    std::stable_sort(out_.begin(), out_.end(), [](const Edge* a, const Edge* b) {
-      return static_cast<uint32_t>(a->src_output) < static_cast<uint32_t>(b->src_output);
+    std::stable_sort(out_.begin(), out_.end(), [&](const Edge* a, const Edge* b) {
+      if (a->src_output != b->src_output)
+        return static_cast<uint32_t>(a->src_output) < static_cast<uint32_t>(b->src_output);
+      return !a->IsControl() && PlaceOf(*a, heights_) < PlaceOf(*b, heights_);
     });
   }
   c.first_edge = static_cast<uint32_t>(part_->edges.size());

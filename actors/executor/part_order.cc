@@ -5,6 +5,7 @@
 #include "actors/executor/part_compiler.h"
 #include "graph/core/hash_map.h"
 #include "graph/ir/frames.h"
+#include "graph/passes/run_order.h"
 
 namespace troupe {
 
@@ -62,7 +63,8 @@ absl::Status PartCompiler::NumberNodes() {
     std::stable_sort(order_.begin(), order_.end(),
                      [&](Node* a, Node* b) { return frame_of_[a->id()] < frame_of_[b->id()]; });
   } else if (std::none_of(order_.begin(), order_.end(), [](const Node* n) { return n->IsControlFlow(); })) {
-    OrderAsRun();
+    heights_ = Heights(graph_);
+    order_ = RunOrder(graph_, heights_);
   }
   number_.assign(graph_.num_node_ids(), 0);
   part_->nodes.resize(order_.size());
@@ -90,48 +92,6 @@ absl::Status PartCompiler::NumberNodes() {
   part_->num_slots = static_cast<uint32_t>(slots);
   part_->producers.resize(part_->num_slots);
   return absl::OkStatus();
-}
-
-void PartCompiler::OrderAsRun() {
-  std::vector<int> missing(graph_.num_node_ids(), 0);
-  std::vector<Node*> stack, order, queue;
-  size_t head = 0;
-  std::vector<bool> done(graph_.num_node_ids(), false);
-  const auto loaned = [](const Node* n) { return n->IsConstant() && n->in_edges().empty(); };
-  for (Node* n : order_) {
-    for (const Edge* e : n->in_edges()) missing[n->id()] += e->src->IsOp() && !loaned(e->src);
-  }
-  for (size_t i = order_.size(); i-- > 0;) {
-    if (missing[order_[i]->id()] == 0 && !loaned(order_[i])) stack.push_back(order_[i]);
-  }
-  order.reserve(order_.size());
-  const auto orders = [](const Node* n) {
-    return n->num_inputs() == 0 && n->num_outputs() == 0 && !n->op().stateful();
-  };
-  while (!stack.empty() || head != queue.size()) {
-    for (; !stack.empty() && orders(stack.back()); stack.pop_back()) queue.push_back(stack.back());
-    const bool queued = head != queue.size();
-    Node* n = queued ? queue[head++] : stack.back();
-    if (!queued) {
-      stack.pop_back();
-    } else if (!orders(n)) {
-      stack.push_back(n);
-      continue;
-    }
-    order.push_back(n);
-    done[n->id()] = true;
-    std::vector<Node*>& ready = queued ? queue : stack;
-    for (const bool control : {false, true}) {
-      for (const Edge* e : n->out_edges()) {
-        if (e->IsControl() == control && e->dst->IsOp() && --missing[e->dst->id()] == 0) ready.push_back(e->dst);
-      }
-    }
-  }
-  // Constants are not run.
-  for (Node* n : order_) {
-    if (!done[n->id()]) order.push_back(n);
-  }
-  order_ = std::move(order);
 }
 
 bool PartCompiler::HasState(const Node& n) {

@@ -510,4 +510,8 @@ std::vector<DeviceStatus> Runtime::devices() const {
   return list;
 }
 
+void Runtime::ResetPeakMemory() {
+  for (const auto& device : impl_->devices) device->allocator()->ResetPeak();
+}
+
 }  // namespace troupe

@@ -4,14 +4,27 @@
 #include <deque>
 
 #include "graph/autodiff/grad_context.h"
+#include "graph/autodiff/recompute.h"
 #include "graph/core/guarded.h"
 #include "graph/core/hash_map.h"
+#include "graph/ir/name_attrs.h"
 
 namespace troupe::autodiff {
 namespace {
 
 // What is nested is worked off by recursion.
 constexpr int kMaxLoopDepth = 500;
+
+// By the name of a node, the nodes that compute again what it does.
+HashMap<std::string, std::vector<Node*>> CopiesByName(const Graph& graph) {
+  HashMap<std::string, std::vector<Node*>> copies;
+  for (Node* n : graph.op_nodes()) {
+    const AttrValue* value = n->attrs().Find(kRecomputesAttr);
+    const auto* names = value == nullptr ? nullptr : value->As<std::vector<std::string>>();
+    if (names != nullptr && names->size() == 1) copies[names->front()].push_back(n);
+  }
+  return copies;
+}
 
 }  // namespace
 
@@ -384,22 +397,38 @@ void Backprop::Region(LoopFrame* forward, LoopFrame* target) {
     Fail(u->node->At(Unimplemented("a loop's result leads back into the same loop")));
 }
 
-absl::Status Backprop::Run(absl::Span<const NodeOut> ys, absl::Span<const GradientSource> sources,
+absl::Status Backprop::Run(absl::Span<const NodeOut> ys, absl::Span<const GradientSource> asked,
                            absl::Span<const NodeOut> grad_ys, std::vector<NodeOut>* grads) {
+  // A copy of a value's node is the value, too (RecomputeOptions).
+  const HashMap<std::string, std::vector<Node*>> copies = CopiesByName(*graph_);
+  const auto with_copies = [&](std::vector<NodeOut> values) {
+    for (size_t i = 0, n = copies.empty() ? 0 : values.size(); i < n; ++i) {
+      const auto it = values[i].valid() ? copies.find(values[i].node->name()) : copies.end();
+      for (size_t k = 0; it != copies.end() && k < it->second.size(); ++k)
+        values.push_back({it->second[k], values[i].index});
+    }
+    return values;
+  };
+  std::vector<GradientSource> sources;
   std::vector<NodeOut> xs;
-  for (const GradientSource& s : sources) xs.insert(xs.end(), s.parts.begin(), s.parts.end());
+  for (const GradientSource& s : asked) {
+    sources.push_back({with_copies(s.parts), s.outside});
+    xs.insert(xs.end(), sources.back().parts.begin(), sources.back().parts.end());
+  }
   TROUPE_RETURN_IF_ERROR(Check(ys, xs, grad_ys));
   const int before = graph_->num_node_ids();
   TROUPE_RETURN_IF_ERROR(forward_.Build());
-  stops_.insert(options_.stop_gradients.begin(), options_.stop_gradients.end());
+  for (const NodeOut stop : with_copies(options_.stop_gradients)) stops_.insert(stop);
   xs_.insert(xs.begin(), xs.end());
   ChoosePrefix();
   TROUPE_RETURN_IF_ERROR(FindBase(ys, xs));
   TROUPE_RETURN_IF_ERROR(FindRelevant(ys, xs));
+  HashSet<NodeOut> seeds;
   for (size_t i = 0; i < ys.size(); ++i) {
     current_ = ys[i].node;
     const bool given = !grad_ys.empty() && grad_ys[i].valid();
     const NodeOut seed = given ? grad_ys[i] : Add(base_, "grad_ys", "OnesLike", {ys[i]});
+    seeds.insert(seed);
     AddGrad(ys[i], seed, base_, forward_.GuardOf(ys[i]));
   }
   Region(base_, base_);
@@ -425,6 +454,8 @@ absl::Status Backprop::Run(absl::Span<const NodeOut> ys, absl::Span<const Gradie
     grads->push_back(g);
   }
   if (ok()) RemoveUnusedSums(*grads, before);
+  if (ok() && options_.recompute.wanted())
+    Fail(Recompute({graph_, &forward_, prefix_, before, &made_for_, &seeds}, options_.recompute).Run());
   return status_;
 }
 

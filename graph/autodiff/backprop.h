@@ -194,6 +194,7 @@ class Backprop {
   // around it nor in it.
   HashMap<const LoopFrame*, std::vector<const LoopFrame*>> pops_from_, popped_by_;
   HashMap<const LoopFrame*, LoopFrame*> backward_of_;  // the loop that was last built for a forward loop
+  HashMap<int, const Node*> made_for_;                 // by a new node's number: `current_` when it was made
 };
 
 }  // namespace troupe::autodiff

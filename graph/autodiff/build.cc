@@ -39,6 +39,7 @@ NodeOut Backprop::AddNode(std::string_view name, std::string_view op, const std:
     Fail(node.status());
     return {};
   }
+  if (options_.recompute.wanted()) made_for_[(*node)->id()] = current_;
   return {*node, 0};
 }
 

@@ -93,6 +93,15 @@ absl::Status RefineFrom(internal::ScopeShared& shared, Graph* graph, int before)
   return absl::OkStatus();
 }
 
+// The same for gradients that read nodes made after them: copies of forward nodes.
+absl::Status RefineInOrder(internal::ScopeShared& shared, const Graph& graph, int before) {
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph.TopologicalOrder());
+  for (const Node* n : order) {
+    if (n->id() >= before) TROUPE_RETURN_IF_ERROR(shared.refiner.AddNode(n));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::vector<Output> Gradients(const ScopeAt& at, const std::vector<Output>& ys, const std::vector<Output>& xs,
@@ -129,7 +138,8 @@ std::vector<Output> Gradients(const ScopeAt& at, const std::vector<Output>& ys, 
   }
   // A gradient has its source's shape, which cannot always be told from its nodes: those of a loop,
   // say.
-  status = RefineFrom(shared, graph, before);
+  if (options.recompute.wanted()) status = RefineInOrder(shared, *graph, before);
+  if (status.ok()) status = RefineFrom(shared, graph, before);
   for (size_t i = 0; i < grads.size(); ++i) {
     if (!grads[i].valid()) continue;
     result[i] = Output(grads[i], at->state());

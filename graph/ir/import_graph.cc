@@ -11,6 +11,7 @@
 
 #include "graph/core/hash_map.h"
 #include "graph/ir/graph_undo.h"
+#include "graph/ir/name_attrs.h"
 #include "graph/ir/unknown_ops.h"
 #include "troupe/proto/function.pb.h"
 #include "troupe/proto/graph.pb.h"
@@ -162,7 +163,21 @@ absl::Status GraphImporter::ReadAttrs(int i) {
     }
   }
   if (p.unknown == nullptr) TROUPE_RETURN_IF_ERROR(ValidateAttrs(*p.op, &p.attrs));
+  RenameNodes(kAfterAttr, &p.attrs);
+  RenameNodes(kRecomputesAttr, &p.attrs);
   return ReadColocation(i);
+}
+
+void GraphImporter::RenameNodes(std::string_view attr, AttrMap* attrs) const {
+  AttrValue* value = attrs->Find(attr);
+  const auto* names = value == nullptr ? nullptr : value->As<std::vector<std::string>>();
+  if (names == nullptr) return;
+  std::vector<std::string> renamed = *names;
+  for (std::string& name : renamed) {
+    const auto it = by_name_.find(std::string_view(name));
+    if (it != by_name_.end() && !pending_[it->second].new_name.empty()) name = pending_[it->second].new_name;
+  }
+  *value = std::move(renamed);
 }
 
 absl::Status GraphImporter::ReadColocation(int i) {

@@ -53,6 +53,8 @@ class GraphImporter {
   absl::Status ReadInputs();
   absl::Status ReadInput(int node, const std::string& text, Input* in);
   absl::Status ReadAttrs(int node);
+  // The names in an attr become what these nodes are called here.
+  void RenameNodes(std::string_view attr, AttrMap* attrs) const;
   absl::Status ReadColocation(int node);
   absl::Status ReadTypes(int node);
   // Of nodes of unknown ops: outputs by what others take from them, inputs by what they are given.

@@ -286,7 +286,7 @@ OpBuilder& OpBuilder::Attr(std::string_view spec) {
   return *this;
 }
 OpBuilder& OpBuilder::Trait(OpTrait t) {
-  def_.traits |= static_cast<uint32_t>(t);
+  def_.traits |= static_cast<uint64_t>(t);
   return *this;
 }
 OpBuilder& OpBuilder::Flow(ControlFlow c) {

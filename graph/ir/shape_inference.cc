@@ -2,6 +2,7 @@
 #include "troupe/shape_inference.h"
 
 #include "graph/core/guarded.h"
+#include "graph/core/summed_dimensions.h"
 
 namespace troupe {
 namespace {
@@ -170,7 +171,8 @@ absl::Status ShapeRefiner::SetShape(NodeOut out, const PartialTensorShape& s) {
 Tensor ShapeRefiner::ConstantValue(NodeOut out) const { return ConstantValue(out, 0); }
 
 // Which ops read shapes is said by traits. How tf.stack and tf.concat put shapes together is the
-// meaning of these two ops, Pack and ConcatV2; the refiner runs no kernels.
+// meaning of these two ops, Pack and ConcatV2; over what gradients are summed, that of
+// BroadcastGradientArgs. The refiner runs no kernels.
 Tensor ShapeRefiner::ConstantValue(NodeOut out, int depth) const {
   const Node& n = *out.node;
   if (n.IsConstant()) {
@@ -178,10 +180,21 @@ Tensor ShapeRefiner::ConstantValue(NodeOut out, int depth) const {
     const Tensor* t = v == nullptr ? nullptr : v->As<Tensor>();
     return t == nullptr ? Tensor() : *t;
   }
-  if (depth > kMaxDepth || out.index != 0) return {};
+  if (depth > kMaxDepth) return {};
   const DType t = out.dtype();
   if (t != DType::kInt32 && t != DType::kInt64) return {};
   const std::string& op = n.op().name;
+  if (op == "BroadcastGradientArgs") {
+    std::vector<int64_t> shapes[2];
+    for (int i = 0; i < 2; ++i) {
+      if (!n.input_edge(i)) return {};
+      const Tensor v = ConstantValue(n.input(i), depth + 1);
+      if (!v.valid() || v.rank() != 1 || !ReadInts(v, &shapes[i])) return {};
+    }
+    const auto summed = SummedDimensions(shapes[0], shapes[1]);
+    return summed ? MakeInts(t, (*summed)[out.index], false) : Tensor();
+  }
+  if (out.index != 0) return {};
   const auto input_shape = [&] {
     return n.num_inputs() > 0 && n.input_edge(0) ? shape(n.input(0)) : PartialTensorShape();
   };

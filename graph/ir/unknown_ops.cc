@@ -27,7 +27,7 @@ bool CallsFunctions(std::string_view op) {
 std::shared_ptr<const OpDef> UnknownOp(std::string_view name) {
   auto op = std::make_shared<OpDef>();
   op->name = name;
-  op->traits = static_cast<uint32_t>(OpTrait::kUnknown) | static_cast<uint32_t>(OpTrait::kStateful);
+  op->traits = static_cast<uint64_t>(OpTrait::kUnknown) | static_cast<uint64_t>(OpTrait::kStateful);
   op->not_differentiable = "the op does not exist here";
   op->doc = "An op that does not exist here.";
   return op;

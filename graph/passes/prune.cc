@@ -1,3 +1,4 @@
+#include "graph/ir/name_attrs.h"
 #include "graph/passes/prune.h"
 
 #include <algorithm>
@@ -303,6 +304,15 @@ class Pruner {
     return absl::OkStatus();
   }
 
+  void RunAfter(const Node* from, Node* to) {
+    const AttrValue* value = from->attrs().Find(kAfterAttr);
+    const auto* names = value == nullptr ? nullptr : value->As<std::vector<std::string>>();
+    for (size_t i = 0; names != nullptr && i < names->size(); ++i) {
+      const Node* n = graph_.Find((*names)[i]);
+      if (n != nullptr && copies_[n->id()] != nullptr) result_.graph->AddControlEdge(copies_[n->id()], to);
+    }
+  }
+
   absl::Status AddRetvals() {
     for (size_t i = 0; i < fetches_.size(); ++i) {
       const NodeOut f = fetches_[i];
@@ -335,6 +345,7 @@ class Pruner {
     for (const Node* n : needed_) {
       TROUPE_RETURN_IF_ERROR(wanted_());
       TROUPE_RETURN_IF_ERROR(Connect(n, copies_[n->id()]));
+      if (n->num_inputs() == 0 && n->num_outputs() == 0) RunAfter(n, copies_[n->id()]);
     }
     TROUPE_RETURN_IF_ERROR(AddRetvals());
     return std::move(result_);

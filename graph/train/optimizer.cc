@@ -86,8 +86,8 @@ Operation Optimizer::ApplyGradients(const ScopeAt& at, const std::vector<GradAnd
 }
 
 Operation Optimizer::Minimize(const ScopeAt& at, const Output& loss, const std::vector<Variable>& vars,
-                              const Variable& global_step) {
-  return ApplyGradients(at, ComputeGradients(at, loss, vars), global_step);
+                              const Variable& global_step, const GradientOptions& options) {
+  return ApplyGradients(at, ComputeGradients(at, loss, vars, options), global_step);
 }
 
 Variable Optimizer::Slot(const Variable& var, std::string_view slot) const {

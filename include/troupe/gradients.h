@@ -44,6 +44,34 @@ enum class Unconnected {
   kNone,   // an invalid NodeOut, as TensorFlow's None
 };
 
+// Forward values that the gradients use are mostly kept from the forward pass until then, and are
+// most of the memory that training takes. Those that these options choose are computed again
+// instead, right before they are used, from values that are kept: less memory for more time (at
+// most that of another forward pass). The results are the same: bit for bit with
+// SessionOptions.fuse = false; else fused nodes may round otherwise.
+//
+// Kept in any case are variables, constants, what stateful ops make (random numbers, say), what
+// PlaceholderWithDefault gives, and what is in loops and branches. A forward value that a step
+// feeds must not be one that is computed again: that would not be the value fed. The copies are
+// readers of variables like any other: where the same step may update a reference variable
+// (VariableOptions.use_resource = false) before the gradients are done, edges must order the two.
+//
+// Source: Chen et al., "Training Deep Nets with Sublinear Memory Cost" (2016); tf.recompute_grad.
+struct RecomputeOptions {
+  // The forward nodes below each of these names ("encoder/layer_3") are a segment, of which only
+  // what comes from outside of it and what others use is kept. "encoder/*" stands for all scopes
+  // directly in "encoder", each as a segment. A node belongs to the first scope that it is below.
+  std::vector<std::string> scopes;
+  // In place of scopes: segments are chosen, few of them, so that the gradients need at most this
+  // many bytes of forward values at once, by their static shapes. When no choice does, it is that
+  // which needs least, and a warning is logged. 0 = none.
+  int64_t budget_bytes = 0;
+  // What unknown dimensions count as: the batch's size, mostly.
+  int64_t assumed_dimension = 1;
+
+  bool wanted() const { return !scopes.empty() || budget_bytes != 0; }
+};
+
 struct GradientOptions {
   // These tensors count as constants: nothing flows back through them. For a variable however it is
   // read: its handle().
@@ -57,6 +85,7 @@ struct GradientOptions {
   // New nodes that do not stand in a loop of their own run after these.
   std::vector<Node*> control_dependencies;
   SourceLocation location;  // of new nodes whose forward node has none
+  RecomputeOptions recompute;
 };
 
 // Adds the gradients of `ys` with respect to `xs`; (*grads)[i] belongs to xs[i]. `grad_ys` is empty
@@ -66,9 +95,9 @@ struct GradientOptions {
 // INVALID_ARGUMENT: an x on which no y depends (unless options.unconnected says otherwise); a dtype
 // without gradients; a y of complex type without its grad_y; a grad_y of another type; an op on the
 // way without gradient ("op 'Foo' (node 'a/b') has no gradient: why"); whatever an op's gradient
-// function refuses. UNIMPLEMENTED: a loop that is not of the form Enter, Merge, Switch,
-// Exit/NextIteration; values that leave a loop through a stack in another way than those that a
-// gradient saved. On an error the graph is as it was before.
+// function refuses; a scope to recompute below which nothing can be. UNIMPLEMENTED: a loop that is
+// not of the form Enter, Merge, Switch, Exit/NextIteration; values that leave a loop through a
+// stack in another way than those that a gradient saved. On an error the graph is as it was before.
 absl::Status AddGradients(Graph* graph, absl::Span<const NodeOut> ys, absl::Span<const NodeOut> xs,
                           absl::Span<const NodeOut> grad_ys, const GradientOptions& options,
                           std::vector<NodeOut>* grads);

@@ -64,7 +64,7 @@ struct AttrDef {
 // an op's name.
 enum class ControlFlow : uint8_t { kNone, kSwitch, kMerge, kEnter, kExit, kNextIteration, kLoopCond, kControlTrigger };
 // Other traits that passes and the executor ask for.
-enum class OpTrait : uint32_t {
+enum class OpTrait : uint64_t {
   kStateful = 1 << 0,  // must not be folded, merged or run twice
   kCommutative = 1 << 1,
   kAggregate = 1 << 2,
@@ -108,13 +108,20 @@ enum class OpTrait : uint32_t {
   kPutsElements = 1 << 18,  // others may wait for what it does: it puts elements in, or closes
   kNeverWaits = 1 << 19,    // for elements, or for room
   kNoEffect = 1 << 20,      // though it is stateful, no later step sees whether it ran
+  // Its output 0 has the elements of its input 0 in their order, under another shape perhaps: the
+  // same memory.
+  kSharesInput = uint64_t{1} << 31,
+  // A step may feed its output 0, though it has an input: nothing may look through it, nor compute
+  // it a second time.
+  kMayBeFed = uint64_t{1} << 32,
+  kReusesInput = uint64_t{1} << 33,  // output 0 may be written into an input of its size that nobody else uses
 };
 
 struct OpDef {
   std::string name;
   std::vector<ArgDef> inputs, outputs;
   std::vector<AttrDef> attrs;
-  uint32_t traits = 0;
+  uint64_t traits = 0;
   ControlFlow control_flow = ControlFlow::kNone;
   ShapeFn shape_fn = nullptr;  // null: every output has an unknown shape
   GradientFn gradient = nullptr;
@@ -123,7 +130,7 @@ struct OpDef {
   int deprecated_since = 0;  // graph version; 0 = not deprecated
   std::string deprecation;
 
-  bool Has(OpTrait t) const { return (traits & static_cast<uint32_t>(t)) != 0; }
+  bool Has(OpTrait t) const { return (traits & static_cast<uint64_t>(t)) != 0; }
   bool stateful() const { return Has(OpTrait::kStateful); }
   const AttrDef* FindAttr(std::string_view attr) const;
 };

@@ -66,6 +66,8 @@ class Runtime {
 
   const RuntimeOptions& options() const;
   std::vector<DeviceStatus> devices() const;
+  // Sets the peak of each device's memory (DeviceStatus.memory) to what is in use now. Thread safe.
+  void ResetPeakMemory();
 
   struct TROUPE_HIDDEN Impl;
   Impl* impl() const { return impl_.get(); }

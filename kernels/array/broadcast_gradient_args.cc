@@ -1,7 +1,6 @@
 // BroadcastGradientArgs: over which dimensions the gradient of a broadcasting op has to be summed
 // for each of its two inputs.
-#include <algorithm>
-
+#include "graph/core/summed_dimensions.h"
 #include "kernels/common/op_file.h"
 
 namespace troupe::array {
@@ -22,25 +21,14 @@ absl::Status ComputeBroadcastGradientArgs(KernelContext& ctx) {
       return InvalidArgument("input ", i, " must be a vector, got shape ", ctx.input(i).shape().DebugString());
     shapes[i] = ReadInts(ctx.input(i));
   }
-  const auto& [a, b] = shapes;
-  Ints reduce[2];
-  // Equal shapes need no sum; otherwise a dimension of size 1 on both sides counts as broadcast, so
-  // that keep-dims sums stay trivial.
-  if (a != b) {
-    const size_t rank = std::max(a.size(), b.size());
-    for (size_t k = 0; k < rank; ++k) {
-      const int64_t x = k + a.size() < rank ? 1 : a[k + a.size() - rank];
-      const int64_t y = k + b.size() < rank ? 1 : b[k + b.size() - rank];
-      if (x != y && x != 1 && y != 1) {
-        return InvalidArgument("incompatible shapes: [", StrJoin(a, ","), "] vs. [", StrJoin(b, ","), "]");
-      }
-      if (x == 1) reduce[0].push_back(static_cast<int64_t>(k));
-      if (y == 1) reduce[1].push_back(static_cast<int64_t>(k));
-    }
+  const auto summed = SummedDimensions({shapes[0].begin(), shapes[0].end()}, {shapes[1].begin(), shapes[1].end()});
+  if (!summed) {
+    return InvalidArgument("incompatible shapes: [", StrJoin(shapes[0], ","), "] vs. [", StrJoin(shapes[1], ","), "]");
   }
   for (int i = 0; i < 2; ++i) {
-    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(i, TensorShape({static_cast<int64_t>(reduce[i].size())})));
-    TROUPE_RETURN_IF_ERROR(WriteInts(reduce[i], out));
+    TROUPE_ASSIGN_OR_RETURN(Tensor * out,
+                            ctx.AllocateOutput(i, TensorShape({static_cast<int64_t>((*summed)[i].size())})));
+    TROUPE_RETURN_IF_ERROR(WriteInts((*summed)[i], out));
   }
   return absl::OkStatus();
 }

@@ -40,6 +40,7 @@ TROUPE_OP("ExpandDims")
     .Attr("T: type")
     .Attr("Tdim: {int32, int64} = DT_INT32")
     .Shape(ExpandDimsShape)
+    .Trait(OpTrait::kSharesInput)
     .Gradient(ReshapedGradient)
     .Doc(
         "`input` with a dimension of size 1 put in before dimension `dim`; a negative `dim` counts from the end, -1 "

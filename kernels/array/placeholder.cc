@@ -49,11 +49,11 @@ TROUPE_OP("PlaceholderV2")
     .Doc("As Placeholder, with a shape that must be given.");
 TROUPE_KERNEL("PlaceholderV2").Device("CPU").Class<PlaceholderKernel>();
 
-// It has no kForwardsInput: gradients would look through it to its input, and it is there to be
-// fed.
+// It has no kForwardsInput: gradients would look through it to its input.
 TROUPE_OP("PlaceholderWithDefault")
     .Input("input: dtype")
     .Output("output: dtype")
+    .Trait(OpTrait::kMayBeFed)
     .Attr("dtype: type")
     .Attr("shape: shape")
     .Shape(DefaultShape)

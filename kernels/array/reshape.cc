@@ -98,6 +98,7 @@ TROUPE_OP("Reshape")
     .Attr("T: type")
     .Attr("Tshape: {int32, int64} = DT_INT32")
     .Shape(ReshapeShape)
+    .Trait(OpTrait::kSharesInput)
     .Gradient(ReshapedGradient)
     .Doc(
         "The elements of `tensor` under `shape`. One size of `shape` may be -1: it is what makes the number of "

@@ -71,6 +71,7 @@ TROUPE_OP("Squeeze")
     .Attr("T: type")
     .Attr("squeeze_dims: list(int) >= 0 = []")
     .Shape(SqueezeShape)
+    .Trait(OpTrait::kSharesInput)
     .Gradient(ReshapedGradient)
     .Doc(
         "`input` without the dimensions `squeeze_dims`, which must have size 1; without all dimensions of size 1 when "

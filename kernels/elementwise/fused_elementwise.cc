@@ -21,6 +21,7 @@ TROUPE_OP("_FusedElementwise")
     .Attr("Targs: list(type) >= 1")
     .Attr("T: type")
     .Attr("body: string")
+    .Trait(OpTrait::kReusesInput)
     .Shape([](InferenceContext& c) -> absl::Status {
       PartialTensorShape shape({});
       for (int i = 0; i < c.num_inputs(); ++i) {

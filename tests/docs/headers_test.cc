@@ -17,6 +17,7 @@
 #include "troupe/records.h"
 #include "troupe/registration.h"
 #include "troupe/shape_inference.h"
+#include "troupe/step_memory.h"
 #include "troupe/timeline.h"
 #include "troupe/train/recurrent.h"
 #include "troupe/troupe.h"
@@ -401,6 +402,25 @@ BOOST_AUTO_TEST_CASE(the_program_of_passes) {
   BOOST_REQUIRE(MergeCommonSubexpressions(pruned->get()).ok());
   BOOST_TEST(ops_of(**pruned, "Const") == constants - 1);
   BOOST_TEST(PruneGraph(graph, {}, {"loss"}, {}).status().code() == absl::StatusCode::kInvalidArgument);
+}
+
+BOOST_AUTO_TEST_CASE(the_program_of_step_memory) {
+  const Scope scope = Scope::NewRootScope();
+  const Output x = ops::Placeholder(scope.WithOpName("x"), DType::kFloat, {.shape = PartialTensorShape({-1, 784})});
+  const Output product = ops::MatMul(scope.WithOpName("product"), x, Const(scope, Tensor(DType::kFloat, {784, 10})));
+  const Output loss = ops::Mean(scope.WithOpName("loss"), product);
+  ops::NoOp(scope.WithOpName("train").WithControlDependencies({loss}));
+  BOOST_REQUIRE_MESSAGE(scope.ok(), scope.status());
+  const Graph& graph = *scope.graph();
+  // [include/troupe/step_memory.h]
+  StepMemoryOptions options;
+  options.feed_shapes = {TensorShape({32, 784})};  // of x
+  auto memory = PredictStepMemory(graph, {"x"}, {"loss"}, {"train"}, options);
+  // memory->peak_bytes; memory->holders[0].what: "node 'product' (MatMul)"
+  // [/include/troupe/step_memory.h]
+  BOOST_REQUIRE_MESSAGE(memory.ok(), memory.status());
+  BOOST_TEST(memory->peak_bytes == 32 * 10 * 4 + 4);
+  BOOST_TEST(memory->holders[0].what == "node 'product' (MatMul)");
 }
 
 BOOST_AUTO_TEST_CASE(the_programs_of_files) {

@@ -281,6 +281,35 @@ BOOST_AUTO_TEST_CASE(targets_run_without_fetches) {
   BOOST_TEST((e.out.find("35 nodes; import and first run ") == 0), e.out);
 }
 
+BOOST_AUTO_TEST_CASE(memory_is_predicted_and_measured) {
+  std::string rows;
+  for (int i = 0; i < 100; ++i) {
+    std::string row;
+    for (int k = 0; k < 100; ++k) StrAppend(&row, k > 0 ? ",1" : "1");
+    StrAppend(&rows, i > 0 ? ",[" : "[", row, "]");
+  }
+  const std::string feed = StrCat("x_FLOAT=[", rows, "]");
+  const Ended text = Run({"--feed", feed, "--fetch", "product", "--memory", "--threads", "1"});
+  BOOST_TEST(text.status == 0, text.err);
+  BOOST_TEST(text.out.find("a step's tensors take at most 40000 bytes by their shapes, ") != std::string::npos,
+             text.out);
+  BOOST_TEST(text.out.find("  most when node 'product' runs; the largest are then:\n"
+                           "  40000 of node 'product' (MatMul)\n") != std::string::npos,
+             text.out);
+  const Ended json = Run({"--feed", feed, "--fetch", "product", "--memory", "--json", "--threads", "1"});
+  BOOST_TEST(json.status == 0, json.err);
+  const std::string before = "\"memory\": {\"predicted_bytes\": 40000, \"measured_bytes\": ";
+  const size_t at = json.out.find(before);
+  BOOST_REQUIRE_MESSAGE(at != std::string::npos, json.out);
+  const int measured = std::stoi(json.out.substr(at + before.size()));
+  BOOST_TEST((measured >= 40000 && measured < 100000), measured);
+  BOOST_TEST(json.out.find("\"holders\": [{\"what\": \"node 'product' (MatMul)\", \"bytes\": 40000}]}}\n") !=
+                 std::string::npos,
+             json.out);
+  const Ended elsewhere = Run({"--feed", feed, "--fetch", "product", "--memory", "--server", "troupe://127.0.0.1:1"});
+  BOOST_TEST(elsewhere.status == 2, elsewhere.err);
+}
+
 BOOST_AUTO_TEST_CASE(a_trace_is_written) {
   const Ended e = Run({"--feed", "x_FLOAT=[[1]]", "--fetch", "product", "--trace", folder.Path("trace.json")});
   BOOST_TEST(e.status == 0, e.err);

@@ -98,7 +98,7 @@ TrainingModel WideAndDeep(const Scope& root) {
 }
 
 // Vaswani et al. (2017), normalised before each part; it learns a word for each place.
-TrainingModel Transformer(const Scope& root) {
+TrainingModel Transformer(const Scope& root, const GradientOptions& gradients) {
   constexpr int64_t kBatch = 16, kTime = 64, kWords = 8000, kWidth = 256, kHeads = 4, kInner = 1024, kLayers = 6;
   TrainingModel m;
   const Output words = Fed(root, &m, "words", DType::kInt32, {kBatch, kTime}, kWords);
@@ -120,17 +120,17 @@ TrainingModel Transformer(const Scope& root) {
   const Output logits = layers::Dense(root.WithOpName("softmax"), rows, kWords);
   const Output labels = ops::Reshape(root, wanted, Tensor::Vector<int32_t>({-1}));
   m.loss = ops::Mean(root, ops::SparseSoftmaxCrossEntropyWithLogits(root, logits, labels).loss);
-  m.train = train::Adam(1e-3f).Minimize(root, m.loss);
+  m.train = train::Adam(1e-3f).Minimize(root, m.loss, {}, {}, gradients);
   return m;
 }
 
 }  // namespace
 
-TrainingModel BuildModel(const Scope& root, const std::string& name) {
+TrainingModel BuildModel(const Scope& root, const std::string& name, const GradientOptions& gradients) {
   if (name == "word2vec") return Word2Vec(root);
   if (name == "lstm") return Lstm(root);
   if (name == "wide_and_deep") return WideAndDeep(root);
-  if (name == "transformer") return Transformer(root);
+  if (name == "transformer") return Transformer(root, gradients);
   root.UpdateStatus(InvalidArgument("there is no model '", name, "'"));
   return {};
 }

@@ -35,8 +35,9 @@ struct TrainingModel {
   int64_t batches = 8;  // different ones
 };
 
-// The scope's error for a name that is none of the above.
-TrainingModel BuildModel(const Scope& root, const std::string& name);
+// The scope's error for a name that is none of the above. `gradients`: of the Transformer, whose
+// layers are the scopes layer0, layer1, ...
+TrainingModel BuildModel(const Scope& root, const std::string& name, const GradientOptions& gradients = {});
 
 }  // namespace troupe::bench
 

@@ -2,16 +2,19 @@
 // is the seconds of a step).
 //
 //   models word2vec|lstm|wide_and_deep|transformer [--threads N] [--seconds S] [--losses N]
+//          [--recompute SCOPE,... | --recompute_budget BYTES]
 //
 // The head has the losses of the first steps, which the rivals' programs must have, too: all begin
 // with equal values, and read equal batches. The tail has `limit_s`, what the step's matrix
-// products would take at least (limit.h); 0 where that is not known.
+// products would take at least (limit.h; 0 where that is not known), and the most memory that the
+// tensors of a step take, predicted and measured.
 #include <CLI/CLI.hpp>
 
 #include "tools/benchmarks/draw.h"
 #include "tools/benchmarks/limit.h"
 #include "tools/benchmarks/models.h"
 #include "tools/benchmarks/serve.h"
+#include "troupe/step_memory.h"
 
 namespace {
 
@@ -22,6 +25,7 @@ struct Flags {
   std::string model;
   int threads = 1, losses = 5;
   double seconds = 0.4;
+  GradientOptions gradients;
 };
 
 void Need(const absl::Status& s) {
@@ -63,9 +67,21 @@ Tensor Batch(const Feed& feed, uint32_t seed) {
   return t;
 }
 
+// The most memory that the step's tensors take, by their shapes.
+int64_t PredictedPeak(const Scope& root, const TrainingModel& m, const OutputList& feeds,
+                      const std::vector<Tensor>& batch) {
+  std::vector<std::string> names;
+  StepMemoryOptions options;
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    names.push_back(feeds[i].name());
+    options.feed_shapes.emplace_back(batch[i].shape());
+  }
+  return Need(PredictStepMemory(*root.graph(), names, {m.loss.name()}, {m.train.name()}, options)).peak_bytes;
+}
+
 int Main(const Flags& flags) {
   const Scope root = Scope::NewRootScope();
-  const TrainingModel m = BuildModel(root, flags.model);
+  const TrainingModel m = BuildModel(root, flags.model, flags.gradients);
   Need(root.status());
   const double products = MultiplyAdds(root);
   const Operation init = GlobalVariablesInitializer(root);
@@ -99,6 +115,12 @@ int Main(const Flags& flags) {
     std::snprintf(text, sizeof text, "%s%.9g", i > 0 ? "," : "", static_cast<double>(out[0].scalar<float>()));
     losses += text;
   }
+  const auto in_use = [&] { return session->runtime()->devices()[0].memory; };
+  session->runtime()->ResetPeakMemory();
+  out.clear();
+  const int64_t idle = in_use().bytes_in_use;
+  run();
+  const int64_t peak = in_use().peak_bytes_in_use - idle;
   const size_t before = next;
   return Serve(
       StrCat("{\"losses\":[", losses, "]}"),
@@ -111,7 +133,8 @@ int Main(const Flags& flags) {
         const double steps = static_cast<double>(std::max<size_t>(next - before, 1));
         const double rate = products > 0 ? MultiplyAddRate(flags.threads, 0.5) : 0;
         return StrCat("{\"peak_bytes\":", PeakMemory(), ",\"cpu_s_per_step\":", processor / steps,
-                      ",\"limit_s\":", rate > 0 ? products / rate : 0.0, "}");
+                      ",\"limit_s\":", rate > 0 ? products / rate : 0.0, ",\"step_bytes\":", peak,
+                      ",\"predicted_step_bytes\":", PredictedPeak(root, m, names, batches[0]), "}");
       });
 }
 
@@ -124,6 +147,9 @@ int main(int argc, char** argv) {
   app.add_option("--threads", flags.threads)->check(CLI::Range(1, 1024));
   app.add_option("--seconds", flags.seconds, "of a sample");
   app.add_option("--losses", flags.losses, "of so many first steps")->check(CLI::Range(1, 1000000));
+  app.add_option("--recompute", flags.gradients.recompute.scopes, "what is below these scopes for the gradients")
+      ->delimiter(',');
+  app.add_option("--recompute_budget", flags.gradients.recompute.budget_bytes, "most bytes kept for the gradients");
   CLI11_PARSE(app, argc, argv);
   return Main(flags);
 }

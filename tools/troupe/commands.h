@@ -41,6 +41,7 @@ struct RunFlags {
   int threads = 0;
   int64_t timeout_ms = 0;    // of each step; 0 = none
   int64_t memory_limit = 0;  // bytes of tensors; 0 = none
+  bool memory = false;       // tell the peak, predicted and measured
   bool check_numerics = false;
   std::string numerics_folder;
   bool json = false;

@@ -116,6 +116,8 @@ void AddRun(const Command& command, RunFlags* run) {
   r->add_option("--memory_limit", run->memory_limit, "Most bytes that tensors may take; 0 = no limit")
       ->check(Quiet(CLI::Range(int64_t{0}, std::numeric_limits<int64_t>::max())));
   r->add_option("--trace", run->trace, "Write what ran when to FILE, for chrome://tracing and troupe trace");
+  r->add_flag("--memory", run->memory,
+              "Tell the most memory that the tensors of a step take, predicted from shapes and measured");
   r->add_flag("--check_numerics", run->check_numerics,
               "Fail at the first NaN or infinity that a node computes or that a variable is to be given");
   r->add_option("--numerics_folder", run->numerics_folder,

@@ -3,10 +3,12 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 
 #include "tools/troupe/commands.h"
 #include "tools/troupe/npy.h"
 #include "tools/troupe/output.h"
+#include "tools/troupe/peak_memory.h"
 #include "tools/troupe/run_inputs.h"
 #include "tools/troupe/value_text.h"
 #include "tools/troupe/write_file.h"
@@ -57,7 +59,7 @@ std::string NpyPath(const RunFlags& flags, size_t i) {
 bool HasNpyForm(const Tensor& t) { return IsPlainBytes(t.dtype()); }
 
 void PrintAsJson(const RunFlags& flags, const std::vector<std::string>& labels, const std::vector<Tensor>& fetched,
-                 const Timing& timing) {
+                 const Timing& timing, const PeakMemory& memory) {
   Printer out;
   out.text() += "{\"fetches\": [";
   for (size_t i = 0; i < fetched.size(); ++i) {
@@ -78,11 +80,12 @@ void PrintAsJson(const RunFlags& flags, const std::vector<std::string>& labels, 
               ", \"import_and_first_run_s\": ", timing.first_s, ", \"run_us\": {\"median\": ", timing.median_us,
               ", \"min\": ", timing.min_us, ", \"max\": ", timing.max_us, "}}");
   }
+  if (flags.memory) StrAppend(&out.text(), ",\n\"memory\": ", JsonOf(memory));
   out.text() += "}\n";
 }
 
 void PrintAsText(const RunFlags& flags, const std::vector<std::string>& labels, const std::vector<Tensor>& fetched,
-                 const Timing& timing) {
+                 const Timing& timing, const PeakMemory& memory) {
   Printer out;
   for (size_t i = 0; i < fetched.size(); ++i) {
     StrAppend(&out.text(), labels[i], " ", fetched[i].TypeAndShape());
@@ -99,6 +102,7 @@ void PrintAsText(const RunFlags& flags, const std::vector<std::string>& labels, 
               Fixed(timing.median_us, 2), " us (median of ", flags.repeat, "; least ", Fixed(timing.min_us, 2),
               ", most ", Fixed(timing.max_us, 2), ")\n");
   }
+  if (flags.memory) out.text() += TextOf(memory);
 }
 
 absl::Status WriteOutputs(const RunFlags& flags, const std::vector<Tensor>& fetched) {
@@ -114,16 +118,19 @@ absl::Status WriteOutputs(const RunFlags& flags, const std::vector<Tensor>& fetc
 
 // Runs a step of its own for each --init, then the step.
 absl::Status RunOnce(Session* session, const RunFlags& flags, const Feeds& feeds, std::vector<Tensor>* fetched,
-                     double* seconds) {
+                     double* seconds, int64_t* peak_bytes) {
   for (const std::string& init : flags.inits) {
     if (absl::Status s = session->Run(feeds, {}, {init}, nullptr); !s.ok()) return Annotate(s, StrCat("--init ", init));
   }
   RunOptions options;
   options.check_numerics = flags.check_numerics || !flags.numerics_folder.empty();
   options.numerics_folder = flags.numerics_folder;
+  std::optional<PeakMeter> meter;
+  if (flags.memory) meter.emplace(*session);
   const Clock::time_point start = Clock::now();
   TROUPE_RETURN_IF_ERROR(session->Run(options, feeds, flags.fetches, flags.targets, fetched, nullptr));
   *seconds += SecondsSince(start);
+  if (meter.has_value()) *peak_bytes = meter->Bytes();
   return absl::OkStatus();
 }
 
@@ -147,6 +154,8 @@ int RunCommand(const RunFlags& given) {
   LoadedGraph loaded;
   Feeds feeds;
   if (const int code = LoadToRun(&flags, &labels, &loaded, &feeds); code != kOk) return code;
+  if (flags.memory && !flags.server.empty())
+    return Complain(kUsage, "--memory tells of tensors in this process: it cannot be used with --server");
   if (!flags.server.empty()) {
     if (const absl::Status tls = UseTls(ToOptions(flags.tls)); !tls.ok()) return Complain(kFailed, tls);
   }
@@ -164,15 +173,17 @@ int RunCommand(const RunFlags& given) {
   const Clock::time_point start = Clock::now();
   absl::Status s = loaded.Extend(session->get());
   timing.first_s = SecondsSince(start);
-  if (s.ok()) s = RunOnce(session->get(), flags, feeds, &fetched, &timing.first_s);
+  PeakMemory memory;
+  if (s.ok() && flags.memory) s = PredictPeak(loaded.graph, flags, feeds, &memory);
+  if (s.ok()) s = RunOnce(session->get(), flags, feeds, &fetched, &timing.first_s, &memory.measured_bytes);
   if (s.ok() && flags.repeat > 0) s = Repeat(session->get(), flags, feeds, &timing);
   if (s.ok() && !flags.trace.empty()) s = Trace(session->get(), flags, feeds);
   if (s.ok()) s = WriteOutputs(flags, fetched);
   if (!s.ok()) return Complain(kFailed, s);
   if (flags.json) {
-    PrintAsJson(flags, labels, fetched, timing);
+    PrintAsJson(flags, labels, fetched, timing, memory);
   } else {
-    PrintAsText(flags, labels, fetched, timing);
+    PrintAsText(flags, labels, fetched, timing, memory);
   }
   return kOk;
 }

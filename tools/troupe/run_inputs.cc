@@ -110,7 +110,7 @@ int LoadToRun(RunFlags* flags, std::vector<std::string>* labels, LoadedGraph* lo
   const auto names_something = [&] {
     return !flags->fetches.empty() || !flags->targets.empty() || !flags->inits.empty();
   };
-  const bool import = !flags->feeds.empty() || !names_something();
+  const bool import = !flags->feeds.empty() || flags->memory || !names_something();
   if (const int code = LoadToExtend(flags, labels, loaded, import); code != kOk) return code;
   if (!names_something()) return NothingToRun(loaded->graph);
   for (const std::string& text : flags->feeds) {

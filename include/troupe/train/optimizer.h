@@ -60,7 +60,7 @@ class Optimizer {
   Operation ApplyGradients(const ScopeAt& at, const std::vector<GradAndVar>& grads, const Variable& global_step = {});
   // Both at once. `loss` may have any shape; the sum of its elements is what falls.
   Operation Minimize(const ScopeAt& at, const Output& loss, const std::vector<Variable>& vars = {},
-                     const Variable& global_step = {});
+                     const Variable& global_step = {}, const GradientOptions& options = {});
 
   const std::string& name() const { return name_; }
   // Invalid when there is none (yet).

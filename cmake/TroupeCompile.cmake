@@ -15,6 +15,16 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LES
   # in reports of a hundred lines.
   list(APPEND TROUPE_WARNINGS -Wno-restrict -Wno-stringop-overflow -Wno-uninitialized -Wno-maybe-uninitialized -Wno-array-bounds)
 endif()
+# GCC looks through its memory for what it no longer needs, which takes a tenth of the time of a file
+# here. It need not where each processor has 3 GB: the largest batch takes 1.4 GB without that.
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  cmake_host_system_information(RESULT memory_mb QUERY TOTAL_PHYSICAL_MEMORY)
+  cmake_host_system_information(RESULT processors QUERY NUMBER_OF_LOGICAL_CORES)
+  math(EXPR share_mb "${memory_mb} / ${processors}")
+  if(share_mb GREATER 3000)
+    add_compile_options($<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-expand=300> $<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=1000000>)
+  endif()
+endif()
 set(TROUPE_SANITIZE "" CACHE STRING "Sanitizers to build everything with, as for -fsanitize (address,undefined or thread)")
 if(TROUPE_SANITIZE)
   add_compile_options(-fsanitize=${TROUPE_SANITIZE} -fno-omit-frame-pointer -g1)

@@ -81,8 +81,7 @@ class PartCompiler {
   std::vector<uint32_t> frame_of_;      // by node id: where its inputs arrive
   HashMap<int, uint32_t> enter_frame_;  // by node id: where an Enter leads
   std::vector<Node*> order_;
-  std::vector<uint32_t> heights_;  // by node id (RunOrder); empty with control flow
-  std::vector<uint32_t> number_;   // by node id
+  std::vector<uint32_t> number_;  // by node id
   std::vector<const Edge*> out_;
   std::vector<uint32_t> with_state_;  // the numbers of nodes for which HasState holds
   std::vector<bool> back_;            // by number: a Merge that a NextIteration leads back to

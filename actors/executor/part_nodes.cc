@@ -179,10 +179,10 @@ void PartCompiler::ConnectOutputs(size_t i) {
   // By output, so that the last use of each is known; control edges come last. Of an output's, in
   // the order of RunOrder.
   if (out_.size() > 1) {
-    std::stable_sort(out_.begin(), out_.end(), [&](const Edge* a, const Edge* b) {
+    std::stable_sort(out_.begin(), out_.end(), [](const Edge* a, const Edge* b) {
       if (a->src_output != b->src_output)
         return static_cast<uint32_t>(a->src_output) < static_cast<uint32_t>(b->src_output);
-      return !a->IsControl() && PlaceOf(*a, heights_) < PlaceOf(*b, heights_);
+      return ReadsOnlyShape(*a) < ReadsOnlyShape(*b);
     });
   }
   c.first_edge = static_cast<uint32_t>(part_->edges.size());

@@ -63,8 +63,7 @@ absl::Status PartCompiler::NumberNodes() {
     std::stable_sort(order_.begin(), order_.end(),
                      [&](Node* a, Node* b) { return frame_of_[a->id()] < frame_of_[b->id()]; });
   } else if (std::none_of(order_.begin(), order_.end(), [](const Node* n) { return n->IsControlFlow(); })) {
-    heights_ = Heights(graph_);
-    order_ = RunOrder(graph_, heights_);
+    order_ = RunOrder(graph_);
   }
   number_.assign(graph_.num_node_ids(), 0);
   part_->nodes.resize(order_.size());

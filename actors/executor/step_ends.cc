@@ -143,7 +143,6 @@ void StepState::Forsake(const absl::Status& status) {
   stack_size_ = ordering_head_ = ordering_tail_ = 0;
   queue_.head = queue_.tail;
   heavy_.clear();
-  heavy_in_order_ = 0;
   for (Tensor& t : out_) t = Tensor();
   GiveUpWaits();
   CancelReceives();

@@ -254,12 +254,9 @@ void StepState::DrainLoop(int64_t budget) {
     // Only costly nodes are left: all but one go to the compute threads, as many as these are about
     // to take, the last runs here and may use all threads itself. A lane takes back what nobody has
     // begun when it has nothing else to do (ComputeThreads::Help). While a node waits for a
-    // variable the turn stays free: others wait for what is granted to it. What was put off since
-    // this was done last is taken before older ones, and in the order in which it came (RunOrder).
-    if (heavy_.size() > heavy_in_order_ + 1) std::reverse(heavy_.begin() + heavy_in_order_, heavy_.end());
+    // variable the turn stays free: others wait for what is granted to it.
     const Ready r = heavy_.back();
     heavy_.pop_back();
-    heavy_in_order_ = heavy_.size();
     if ((!heavy_.empty() || !waiting_.empty()) && part_->device->threads()->WantsJobs()) {
       RunAsJob(r.node, r.iteration);
     } else {

@@ -365,7 +365,6 @@ class StepState : public TensorExchange {
   size_t ordering_head_ = 0, ordering_tail_ = 0;
   ReadyQueue queue_;  // with control flow
   std::vector<Ready> heavy_;
-  size_t heavy_in_order_ = 0;      // of these, how many lie as they are to be taken, the next one last
   std::vector<Tensor> out_;        // outputs of the node that runs; empty in between
   std::vector<Tensor> constants_;  // the part's constants under reference counts of this executor's own
   FramePool frames_;

@@ -1,31 +1,8 @@
 #include "graph/passes/run_order.h"
 
-#include <algorithm>
-#include <utility>
-
 namespace troupe {
 
-std::vector<uint32_t> Heights(const Graph& graph) {
-  std::vector<uint32_t> heights(graph.num_node_ids(), 0), missing(graph.num_node_ids(), 0);
-  std::vector<const Node*> stack;
-  for (const Node* n : graph.op_nodes()) {
-    for (const Edge* e : n->out_edges()) missing[n->id()] += e->dst->IsOp();
-    if (missing[n->id()] == 0) stack.push_back(n);
-  }
-  while (!stack.empty()) {
-    const Node* n = stack.back();
-    stack.pop_back();
-    for (const Edge* e : n->in_edges()) {
-      if (!e->src->IsOp()) continue;
-      const int src = e->src->id();
-      heights[src] = std::max(heights[src], heights[n->id()] + 1);
-      if (--missing[src] == 0) stack.push_back(e->src);
-    }
-  }
-  return heights;
-}
-
-std::vector<Node*> RunOrder(const Graph& graph, const std::vector<uint32_t>& heights) {
+std::vector<Node*> RunOrder(const Graph& graph) {
   const std::vector<Node*> nodes = graph.op_nodes();
   std::vector<int> missing(graph.num_node_ids(), 0);
   std::vector<Node*> stack, order, queue;
@@ -42,7 +19,6 @@ std::vector<Node*> RunOrder(const Graph& graph, const std::vector<uint32_t>& hei
   const auto orders = [](const Node* n) {
     return n->num_inputs() == 0 && n->num_outputs() == 0 && !n->op().stateful();
   };
-  std::vector<std::pair<std::pair<int, uint32_t>, const Edge*>> data;
   while (!stack.empty() || head != queue.size()) {
     for (; !stack.empty() && orders(stack.back()); stack.pop_back()) queue.push_back(stack.back());
     const bool queued = head != queue.size();
@@ -56,19 +32,11 @@ std::vector<Node*> RunOrder(const Graph& graph, const std::vector<uint32_t>& hei
     order.push_back(n);
     done[n->id()] = true;
     std::vector<Node*>& ready = queued ? queue : stack;
-    const auto give = [&](const Edge* e) {
-      if (e->dst->IsOp() && --missing[e->dst->id()] == 0) ready.push_back(e->dst);
-    };
-    data.clear();
-    for (const Edge* e : n->out_edges()) {
-      if (!e->IsControl() && e->dst->IsOp()) data.emplace_back(std::pair(e->src_output, PlaceOf(*e, heights)), e);
-    }
-    if (data.size() > 1) {
-      std::stable_sort(data.begin(), data.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    }
-    for (const auto& [place, e] : data) give(e);
-    for (const Edge* e : n->out_edges()) {
-      if (e->IsControl()) give(e);
+    const auto group = [](const Edge& e) { return e.IsControl() ? 2 : ReadsOnlyShape(e) ? 1 : 0; };
+    for (int now = 0; now < 3; ++now) {
+      for (const Edge* e : n->out_edges()) {
+        if (group(*e) == now && e->dst->IsOp() && --missing[e->dst->id()] == 0) ready.push_back(e->dst);
+      }
     }
   }
   for (Node* n : nodes) {

@@ -42,7 +42,7 @@ class Simulation {
       flows |= n->IsControlFlow();
       result_.has_loops |= n->IsEnter();
     }
-    if (!flows) order = RunOrder(graph_, Heights(graph_));
+    if (!flows) order = RunOrder(graph_);
     // Once to find the peak, and once to see who holds memory then.
     RunAll(order);
     const StepMemory found = result_;

@@ -124,7 +124,7 @@ BOOST_AUTO_TEST_CASE(sizes_that_no_number_holds_are_not_counted) {
   const Scope s = Scope::NewRootScope();
   const Output x = Fed(s, "x", {-1, -1, -1});
   Op(s, "y", "Exp", {x});
-  Op(s, "w", "Exp", {x});
+  Op(s, "w", "Neg", {x});
   StepMemoryOptions options;
   options.assumed_dimension = int64_t{1} << 30;
   const StepMemory m = Predict(s, {"x"}, {"y", "w"}, options);

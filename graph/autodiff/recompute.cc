@@ -84,12 +84,19 @@ absl::Status Recompute::AddCopies(const Plan& plan) {
 absl::Status Recompute::OrderCopies(const Plan& plan) {
   std::vector<int> segments;                                   // in the order of their first readers
   std::vector<std::vector<Node*>> readers(plan.num_segments);  // of copies
-  std::vector<Node*> before;                                   // of what is kept; then of the last segment's copies
+  // What is to run before the next segment: what reads forward values, and results, beside the
+  // segments, and then those of the last segment. They hold gradients, which are as large.
+  std::vector<Node*> before;
+  std::vector<std::vector<Node*>> of_segment(plan.num_segments);
+  const auto add = [&](Node* n, int segment) { (segment == kNone ? before : of_segment[segment]).push_back(n); };
+  for (Node* n : order_) {
+    const bool used =
+        std::any_of(n->out_edges().begin(), n->out_edges().end(), [](const Edge* e) { return e->dst->IsOp(); });
+    if (is_gradient_[n->id()] && !used) add(n, SegmentOf(n, plan.segments));
+  }
   for (const Use& u : uses_) {
-    if (!ReadsCopy(u, plan)) {
-      if (Weighs(u.value.node)) before.push_back(u.reader);
-      continue;
-    }
+    if (Weighs(u.value.node)) add(u.reader, u.reader_segment);
+    if (!ReadsCopy(u, plan)) continue;
     if (readers[u.reader_segment].empty()) segments.push_back(u.reader_segment);
     readers[u.reader_segment].push_back(u.reader);
   }
@@ -128,7 +135,7 @@ absl::Status Recompute::OrderCopies(const Plan& plan) {
       for (Node* barrier : barriers_in_[s]) walk_.graph->AddControlEdgeUnchecked(turn, barrier);
       seen.resize(walk_.graph->num_node_ids(), kNone);
     }
-    before = std::move(readers[s]);
+    before = std::move(of_segment[s]);
   }
   return absl::OkStatus();
 }

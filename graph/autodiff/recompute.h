@@ -10,8 +10,9 @@
 //   gradients:  x ~> a' -> b' -> grad(c) -> grad(b) -> grad(a)
 //
 // When copies run: they read kept values through an Identity each (~>), which waits for the
-// gradients that the segment's first reader of copies waits for, and for the readers of those
-// copies that were needed before. So copies of two segments are not held at once. A NoOp for each
+// gradients that the segment's first reader of copies waits for, and for those gradients of the
+// segment before that read forward values, or are results. So copies of two segments are not held
+// at once, nor the gradients that those of weights are made of. A NoOp for each
 // segment names the nodes that it is to run after (kAfterAttr): they are waited for in steps that
 // need them, and no step needs them for that alone.
 //

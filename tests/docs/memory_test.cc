@@ -8,13 +8,17 @@
 namespace troupe {
 namespace {
 
-// Ten dense layers below deep/layer0, deep/layer1, ...
+// Ten blocks of two dense layers below deep/layer0, deep/layer1, ...
 Output DeepNet(const Scope& root) {
   Output h = ops::Placeholder(root.WithOpName("x"), DType::kFloat, {.shape = PartialTensorShape({-1, 64})});
   layers::LayerOptions tanh;
   tanh.activation = "Tanh";
   const Scope deep = root.NewSubScope("deep");
-  for (int i = 0; i < 10; ++i) h = layers::Dense(deep.WithOpName(StrCat("layer", i)), h, 64, tanh);
+  for (int i = 0; i < 10; ++i) {
+    const Scope block = deep.NewSubScope(StrCat("layer", i));
+    h = layers::Dense(block.WithOpName("wide"), h, 256, tanh);
+    h = layers::Dense(block.WithOpName("narrow"), h, 64, tanh);
+  }
   return ops::Mean(root.WithOpName("loss"), ops::Square(root, h));
 }
 
@@ -38,7 +42,7 @@ BOOST_AUTO_TEST_CASE(memory_of_training) {
     const Output loss = DeepNet(root);
     return PeakOf(root, train::GradientDescent(0.1f).Minimize(root, loss));
   }();
-  BOOST_TEST(all > 10 * kValue);
+  BOOST_TEST(all > 50 * kValue);
   {
     const Scope root = Scope::NewRootScope();
     const Output loss = DeepNet(root);
@@ -47,18 +51,18 @@ BOOST_AUTO_TEST_CASE(memory_of_training) {
     options.recompute.scopes = {"deep/layer1", "deep/layer2", "deep/layer3"};
     Operation train = train::GradientDescent(0.1f).Minimize(root, loss, {}, {}, options);
     // [/scopes]
-    BOOST_TEST(PeakOf(root, train) > 0);
+    BOOST_TEST(PeakOf(root, train) < 0.85 * static_cast<double>(all));
   }
   {
     const Scope root = Scope::NewRootScope();
     const Output loss = DeepNet(root);
     // [budget]
     GradientOptions options;
-    options.recompute.budget_bytes = 2 << 20;
+    options.recompute.budget_bytes = 4 << 20;
     options.recompute.assumed_dimension = 1000;  // rows, which the graph does not know
     Operation train = train::GradientDescent(0.1f).Minimize(root, loss, {}, {}, options);
     // [/budget]
-    BOOST_TEST(PeakOf(root, train) < 2 * all / 3);
+    BOOST_TEST(PeakOf(root, train) < all / 2);
   }
 }
 

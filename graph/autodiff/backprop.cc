@@ -404,8 +404,11 @@ absl::Status Backprop::Run(absl::Span<const NodeOut> ys, absl::Span<const Gradie
   const auto with_copies = [&](std::vector<NodeOut> values) {
     for (size_t i = 0, n = copies.empty() ? 0 : values.size(); i < n; ++i) {
       const auto it = values[i].valid() ? copies.find(values[i].node->name()) : copies.end();
-      for (size_t k = 0; it != copies.end() && k < it->second.size(); ++k)
-        values.push_back({it->second[k], values[i].index});
+      for (size_t k = 0; it != copies.end() && k < it->second.size(); ++k) {
+        // Any graph may have the attr.
+        if (&it->second[k]->op() == &values[i].node->op() && values[i].index < it->second[k]->num_outputs())
+          values.push_back({it->second[k], values[i].index});
+      }
     }
     return values;
   };

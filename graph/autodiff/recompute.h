@@ -12,9 +12,9 @@
 // When copies run: they read kept values through an Identity each (~>), which waits for the
 // gradients that the segment's first reader of copies waits for, and for those gradients of the
 // segment before that read forward values, or are results. So copies of two segments are not held
-// at once, nor the gradients that those of weights are made of. A NoOp for each
-// segment names the nodes that it is to run after (kAfterAttr): they are waited for in steps that
-// need them, and no step needs them for that alone.
+// at once, nor the gradients that those of weights are made of. A NoOp for each segment names the
+// nodes that it is to run after (kAfterAttr): they are waited for in steps that need them, and no
+// step needs them for that alone.
 //
 // What depends on a segment's copies is left out of what these wait for, with all that earlier
 // NoOps wait for in the graph: so there is no cycle. Left out are also nodes that do not run in

@@ -307,9 +307,15 @@ class Pruner {
   void RunAfter(const Node* from, Node* to) {
     const AttrValue* value = from->attrs().Find(kAfterAttr);
     const auto* names = value == nullptr ? nullptr : value->As<std::vector<std::string>>();
-    for (size_t i = 0; names != nullptr && i < names->size(); ++i) {
-      const Node* n = graph_.Find((*names)[i]);
-      if (n != nullptr && copies_[n->id()] != nullptr) result_.graph->AddControlEdge(copies_[n->id()], to);
+    if (names == nullptr) return;
+    HashSet<const Node*> waits_for;
+    for (const Edge* e : to->in_edges()) waits_for.insert(e->src);
+    for (const std::string& name : *names) {
+      const Node* n = graph_.Find(name);
+      Node* const copy = n == nullptr ? nullptr : copies_[n->id()];
+      if (copy == nullptr || !waits_for.insert(copy).second) continue;
+      result_.graph->AddControlEdgeUnchecked(copy, to);
+      ordered_by_name_ = true;
     }
   }
 
@@ -347,6 +353,9 @@ class Pruner {
       TROUPE_RETURN_IF_ERROR(Connect(n, copies_[n->id()]));
       if (n->num_inputs() == 0 && n->num_outputs() == 0) RunAfter(n, copies_[n->id()]);
     }
+    // The graph was valid without these edges.
+    if (ordered_by_name_)
+      TROUPE_RETURN_IF_ERROR(Annotate(out.TopologicalOrder().status(), StrCat("with attr '", kAfterAttr, "'")));
     TROUPE_RETURN_IF_ERROR(AddRetvals());
     return std::move(result_);
   }
@@ -366,6 +375,7 @@ class Pruner {
   };
   std::vector<Missing> missing_;
   std::vector<Node*> copies_;           // by node id
+  bool ordered_by_name_ = false;        // kAfterAttr has added an edge
   std::optional<ShapeRefiner> shapes_;  // of what fed nodes are computed from
   HashSet<const Node*> inferred_;       // those of shapes_
   PrunedGraph result_;

@@ -10,6 +10,7 @@
 #include "tests/autodiff/numeric.h"
 #include "troupe/buffer.h"
 #include "troupe/import_export.h"
+#include "troupe/node_builder.h"
 #include "troupe/proto/graph.pb.h"
 
 namespace troupe::testing {
@@ -131,6 +132,14 @@ int64_t CheckSame(const std::function<Model(const Scope&)>& build, const Gradien
   BOOST_TEST(Different(got[1][0], got[0][0], 0) == "");
   BOOST_TEST(Different(got[1][1], got[0][1], 1e-5) == "");
   return copies;
+}
+
+// An x of three numbers, and no y yet.
+Model OneInput(const Scope& s) {
+  Model m;
+  m.feeds.emplace_back("x", Numbers({3}, 1));
+  m.xs.push_back(Source(s, "x", {3}, DType::kFloat));
+  return m;
 }
 
 // `layers` layers below the scopes net/layer_0, net/layer_1, ...
@@ -305,10 +314,8 @@ BOOST_AUTO_TEST_CASE(random_numbers_are_drawn_once) {
 
 BOOST_AUTO_TEST_CASE(loops_and_branches_are_kept) {
   const auto build = [](const Scope& s) {
-    Model m;
-    m.feeds.emplace_back("x", Numbers({3}, 1));
-    const Output x = Source(s, "x", {3}, DType::kFloat);
-    m.xs = {x};
+    Model m = OneInput(s);
+    const Output x = m.xs[0];
     const Scope in = s.NewSubScope("part");
     const Output before = Op(in, "Tanh", {Op(in, "Exp", {x})});
     const OutputList loop = While(
@@ -436,10 +443,8 @@ BOOST_AUTO_TEST_CASE(one_gradient_needs_no_feeds_of_another) {
 // A value that the gradient of a loop reads is kept for that: a copy would be one more.
 BOOST_AUTO_TEST_CASE(what_the_gradient_of_a_loop_reads_is_kept) {
   const auto build = [](const Scope& s) {
-    Model m;
-    m.feeds.emplace_back("x", Numbers({3}, 1));
-    const Output x = Source(s, "x", {3}, DType::kFloat);
-    m.xs = {x};
+    Model m = OneInput(s);
+    const Output x = m.xs[0];
     const Scope in = s.NewSubScope("part");
     const Output scale = Op(in.WithOpName("scale"), "Tanh", {x});
     m.y = While(
@@ -542,6 +547,40 @@ BOOST_AUTO_TEST_CASE(memory_follows_the_budget) {
   // Each layer alone: its input is kept, and one layer's values at a time are there again.
   const int64_t layers = peak(ByScopes({"net/*"}), &copies);
   BOOST_TEST(layers <= (kLayers + 6) * kValue, layers / kValue);
+}
+
+// The attrs by which copies are known and ordered, in a graph that somebody else has made.
+BOOST_AUTO_TEST_CASE(names_in_a_foreign_graph_do_no_harm) {
+  Graph graph;
+  const auto built = [](absl::StatusOr<Node*> node) {
+    BOOST_REQUIRE_MESSAGE(node.ok(), node.status().ToString());
+    return *node;
+  };
+  const auto names = [](std::vector<std::string> list) { return list; };
+  Node* const x = built(NodeBuilder(&graph, "x", "Placeholder").Attr("dtype", DType::kFloat).Build());
+  Node* const y = built(NodeBuilder(&graph, "y", "Tanh").Input(x).Build());
+  // Says that it is x again, and is none.
+  built(NodeBuilder(&graph, "other", "Sin").Input(y).Attr("_recomputes", names({"x"})).Build());
+  std::vector<NodeOut> g;
+  const absl::Status added = AddGradients(&graph, {{y, 0}}, {{x, 0}}, {}, {}, &g);
+  BOOST_TEST(added.ok(), added.ToString());
+  // After itself, and after one that is after it.
+  built(NodeBuilder(&graph, "itself", "NoOp").Attr("_after", names({"itself"})).Build());
+  built(NodeBuilder(&graph, "first", "NoOp").Attr("_after", names({"second", "second", "nobody"})).Build());
+  built(NodeBuilder(&graph, "second", "NoOp").Attr("_after", names({"first"})).Build());
+  for (const bool passes : {true, false}) {
+    SessionOptions options;
+    options.fold_constants = options.merge_common_subexpressions = passes;
+    auto session = Session::Create(options);
+    BOOST_REQUIRE(session.ok());
+    BOOST_REQUIRE((*session)->Extend(graph).ok());
+    std::vector<Tensor> out;
+    BOOST_TEST(absl::IsInvalidArgument((*session)->Run({}, {}, {"itself"}, &out)));
+    const absl::Status both = (*session)->Run({}, {}, {"first", "second"}, &out);
+    BOOST_TEST(absl::IsInvalidArgument(both));
+    BOOST_TEST(both.ToString().find("with attr '_after'") != std::string::npos, both.ToString());
+    BOOST_TEST((*session)->Run({}, {}, {"first"}, &out).ok());
+  }
 }
 
 BOOST_AUTO_TEST_CASE(bad_options_are_refused) {

@@ -58,6 +58,12 @@ bool ActivationOf(const Node& node, ElementLoop* loop) {
 
 }  // namespace
 
+ElementLoop::Bare ElementLoop::BareLoop(const bool* fixed) const {
+  if (activation != nullptr || activation_grad != nullptr || is_copy) return {};
+  if (num_inputs == 1) return {.unary = loops.unary.v};
+  return {.binary = fixed[0] == fixed[1] ? loops.binary.vv : fixed[0] ? loops.binary.sv : loops.binary.vs};
+}
+
 void ElementLoop::Run(const void* const* in, const bool* fixed, void* out, int64_t n) const {
   if (activation != nullptr) return activation(in[0], out, n, 0);
   if (activation_grad != nullptr) return activation_grad(in[0], in[1], out, n, 0);
@@ -65,9 +71,9 @@ void ElementLoop::Run(const void* const* in, const bool* fixed, void* out, int64
     if (out != in[0]) std::memcpy(out, in[0], static_cast<size_t>(n) * static_cast<size_t>(out_size));
     return;
   }
-  if (num_inputs == 1) return loops.unary.v(in[0], out, n);
-  const BinaryLoop loop = fixed[0] == fixed[1] ? loops.binary.vv : fixed[0] ? loops.binary.sv : loops.binary.vs;
-  loop(in[0], in[1], out, n);
+  const Bare bare = BareLoop(fixed);
+  if (bare.unary != nullptr) return bare.unary(in[0], out, n);
+  bare.binary(in[0], in[1], out, n);
 }
 
 bool LoopOf(const Node& node, const PreparedKernel& kernel, ElementLoop* loop) {

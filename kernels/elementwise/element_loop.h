@@ -28,6 +28,12 @@ struct ElementLoop {
   // n elements; an input that is `fixed` has one. REQUIRES: no fold; not all inputs are fixed
   // unless n is 1.
   void Run(const void* const* in, const bool* fixed, void* out, int64_t n) const;
+  // What Run calls for such inputs, for who looks it up once; both null: Run must be called.
+  struct Bare {
+    UnaryLoop unary = nullptr;
+    BinaryLoop binary = nullptr;
+  };
+  Bare BareLoop(const bool* fixed) const;
 };
 
 // False when the node has no loop that could run by itself.

@@ -242,40 +242,50 @@ class RowTape::Walk {
       const Tensor& t = e.from.is_arg ? args[e.from.index] : early[e.from.index];
       base_.push_back(static_cast<const char*>(t.raw()));
     }
-    offset_.resize(plan.externals.size());
+    piece_ = base_;
+    moves_ = plan.repeated == 0 ? piece_.data() : base_.data();
     int64_t rest = begin;
-    for (const RowPlan::Dim& dim : plan.dims) {
-      index_.push_back(rest % dim.size);
-      rest /= dim.size;
-      Move(dim, index_.back());
+    for (size_t i = 0; i < plan.dims.size(); ++i) {
+      for (size_t k = 0; k < base_.size(); ++k) bytes_.push_back(plan.dims[i].stride[k] * plan.externals[k].size);
+      index_.push_back(rest % plan.dims[i].size);
+      rest /= plan.dims[i].size;
+      Move(i, index_.back());
     }
   }
+  Walk(const Walk&) = delete;
   // Elements of this run that are left.
   int64_t left() const { return plan_.dims[0].size - index_[0]; }
   bool fixed(int k) const { return plan_.dims[0].stride[k] == 0 && !plan_.Repeated(k); }
-  // A piece from here on, or the one element.
-  const char* at(int k) {
-    const int64_t size = plan_.externals[k].size;
-    const char* const from = base_[k] + offset_[k] * size;
-    return plan_.Repeated(k) ? CopiesOf(from, size, &copies_[k]) + index_[0] % plan_.period * size : from;
+  // By external, where a piece from here on begins, or the one element, once FindPieces has been
+  // called here. The array stays in its place.
+  const char* const* pieces() const { return piece_.data(); }
+  void FindPieces() {
+    if (plan_.repeated == 0) return;
+    for (size_t k = 0; k < base_.size(); ++k) {
+      const int64_t size = plan_.externals[k].size;
+      piece_[k] = base_[k];
+      if (plan_.Repeated(static_cast<int>(k))) {
+        piece_[k] = CopiesOf(base_[k], size, &copies_[k]) + index_[0] % plan_.period * size;
+      }
+    }
   }
   // REQUIRES: n <= left().
   void Advance(int64_t n) {
     index_[0] += n;
-    Move(plan_.dims[0], n);
+    Move(0, n);
     for (size_t i = 0; i + 1 < plan_.dims.size() && index_[i] == plan_.dims[i].size; ++i) {
-      Move(plan_.dims[i], -plan_.dims[i].size);
+      Move(i, -plan_.dims[i].size);
       index_[i] = 0;
       ++index_[i + 1];
-      Move(plan_.dims[i + 1], 1);
+      Move(i + 1, 1);
     }
   }
 
  private:
-  void Move(const RowPlan::Dim& dim, int64_t n) {
-    for (size_t k = 0; k < offset_.size(); ++k) offset_[k] += n * dim.stride[k];
+  void Move(size_t dim, int64_t n) {
+    const int64_t* const bytes = bytes_.data() + dim * base_.size();
+    for (size_t k = 0, num = base_.size(); k < num; ++k) moves_[k] += n * bytes[k];
   }
-
   // One period more than a piece, which may begin anywhere.
   struct Copies {
     const char* of = nullptr;
@@ -294,47 +304,81 @@ class RowTape::Walk {
 
   const RowPlan& plan_;
   std::vector<Copies> copies_;  // by external
-  absl::InlinedVector<const char*, 8> base_;
-  absl::InlinedVector<int64_t, 8> offset_;
+  // By external. Where some repeat, base_ moves and piece_ follows it; else piece_ moves alone.
+  absl::InlinedVector<const char*, 8> base_, piece_;
+  const char** moves_;
+  absl::InlinedVector<int64_t, 24> bytes_;  // that each external moves; one dimension behind the other
   absl::InlinedVector<int64_t, 4> index_;
 };
 
-void RowTape::RunPiece(const RowPlan& plan, Walk* walk, int64_t at, int64_t m, char* registers, char* out) const {
-  alignas(16) char singles[kMaxTapeOps][sizeof(double) * 2];
-  const size_t register_bytes = static_cast<size_t>(plan.piece) * tape_.widest;
-  for (size_t i = 0; i < tape_.ops.size(); ++i) {
-    if (plan.Early(i)) continue;
-    const TapeOp& op = tape_.ops[i];
-    const void* in[2] = {};
-    bool fixed[2] = {};
-    for (int k = 0; k < op.num_inputs; ++k) {
-      if (const int e = plan.external_of[i][k]; e >= 0) {
-        in[k] = walk->at(e);
-        fixed[k] = walk->fixed(e);
-        continue;
+// The ops of a tape for one thread. What does not change from piece to piece is looked up once: a
+// row may have so few elements that looking up took as long as computing.
+class RowTape::Steps {
+ public:
+  Steps(const TapeOps& tape, const RowPlan& plan, const Walk& walk, char* registers) : pieces_(walk.pieces()) {
+    const size_t register_bytes = static_cast<size_t>(plan.piece) * tape.widest;
+    const auto at_register = [&](int reg) { return registers + static_cast<size_t>(reg) * register_bytes; };
+    for (size_t i = 0; i < tape.ops.size(); ++i) {
+      if (plan.Early(i)) continue;
+      Step step{.op = &tape.ops[i], .single = plan.Single(i)};
+      for (int k = 0; k < step.op->num_inputs; ++k) {
+        step.external[k] = plan.external_of[i][k];
+        if (step.external[k] >= 0) {
+          step.fixed[k] = walk.fixed(step.external[k]);
+          continue;
+        }
+        const auto from = static_cast<size_t>(step.op->in[k].index);
+        step.fixed[k] = plan.Single(from);
+        step.in[k] = step.fixed[k] ? singles_[from] : at_register(tape.ops[from].reg);
       }
-      const auto from = static_cast<size_t>(op.in[k].index);
-      fixed[k] = plan.Single(from);
-      in[k] = fixed[k] ? singles[from] : registers + static_cast<size_t>(tape_.ops[from].reg) * register_bytes;
-    }
-    const bool single = plan.Single(i);
-    void* to = singles[i];
-    if (op.reg < 0) {
-      to = out + (single ? at / plan.row : at) * op.out_size;
-    } else if (!single) {
-      to = registers + static_cast<size_t>(op.reg) * register_bytes;
-    }
-    if (op.fold != nullptr) {
-      op.fold(in[0], m, to);
-    } else {
-      op.Run(in, fixed, to, single ? 1 : m);
+      if (step.op->reg >= 0) step.to = step.single ? singles_[i] : at_register(step.op->reg);
+      if (step.op->fold == nullptr) step.loop = step.op->BareLoop(step.fixed);
+      steps_.push_back(step);
     }
   }
-}
+  Steps(const Steps&) = delete;
+
+  // A piece of m elements from where the walk is; their results go to `out`.
+  void Run(int64_t m, char* out) {
+    for (const Step& s : steps_) {
+      const void* const a = s.external[0] < 0 ? s.in[0] : pieces_[s.external[0]];
+      void* const to = s.to == nullptr ? out : s.to;
+      const int64_t n = s.single ? 1 : m;
+      if (s.op->fold != nullptr) {
+        s.op->fold(a, m, to);
+      } else if (s.loop.unary != nullptr) {
+        s.loop.unary(a, to, n);
+      } else {
+        const void* const in[2] = {a, s.external[1] < 0 ? s.in[1] : pieces_[s.external[1]]};
+        if (s.loop.binary != nullptr) {
+          s.loop.binary(in[0], in[1], to, n);
+        } else {
+          s.op->Run(in, s.fixed, to, n);
+        }
+      }
+    }
+  }
+
+ private:
+  struct Step {
+    const TapeOp* op;
+    ElementLoop::Bare loop{};
+    int external[2] = {-1, -1};  // whose piece is read; negative: `in` is
+    const void* in[2] = {};
+    bool fixed[2] = {};
+    void* to = nullptr;   // null: the output
+    bool single = false;  // it has one element a row
+  };
+
+  const char* const* const pieces_;
+  absl::InlinedVector<Step, 16> steps_;
+  alignas(16) char singles_[kMaxTapeOps][sizeof(double) * 2];
+};
 
 void RowTape::Run(ComputeThreads* threads, const RowPlan& plan, const Tensor* args, const Tensor* early,
                   void* out) const {
   const int64_t unit = plan.row == 0 ? 1 : plan.row;
+  const bool single = plan.Single(tape_.ops.size() - 1);  // one element a row, which is a piece then
   threads->ParallelFor(plan.total / unit, tape_.cost * static_cast<double>(unit), [&](int64_t first, int64_t limit) {
     alignas(64) char near[kTapeRegisterBytes];
     const size_t bytes = static_cast<size_t>(plan.piece * tape_.num_registers) * tape_.widest;
@@ -342,9 +386,13 @@ void RowTape::Run(ComputeThreads* threads, const RowPlan& plan, const Tensor* ar
     char* const registers = far.empty() ? near : far.data() + (64 - reinterpret_cast<uintptr_t>(far.data()) % 64) % 64;
     const int64_t end = limit * unit;
     Walk walk(plan, args, early, first * unit);
+    Steps steps(tape_, plan, walk, registers);
+    char* to = static_cast<char*>(out) + (single ? first : first * unit) * tape_.ops.back().out_size;
     for (int64_t at = first * unit; at < end;) {
       const int64_t m = std::min({walk.left(), plan.piece, end - at});
-      RunPiece(plan, &walk, at, m, registers, static_cast<char*>(out));
+      walk.FindPieces();
+      steps.Run(m, to);
+      to += (single ? 1 : m) * tape_.ops.back().out_size;
       walk.Advance(m);
       at += m;
     }

@@ -77,8 +77,7 @@ class RowTape {
  private:
   class Planner;
   class Walk;
-  // The ops of one piece of m elements; `at`: the first one's number.
-  void RunPiece(const RowPlan& plan, Walk* walk, int64_t at, int64_t m, char* registers, char* out) const;
+  class Steps;
 
   TapeOps tape_;
 };

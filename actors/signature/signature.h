@@ -17,6 +17,7 @@
 #ifndef TROUPE_ACTORS_SIGNATURE_SIGNATURE_H_
 #define TROUPE_ACTORS_SIGNATURE_SIGNATURE_H_
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <functional>
@@ -72,11 +73,17 @@ class Signature : public std::enable_shared_from_this<Signature> {
   bool stale() const { return stale_.load(std::memory_order_relaxed); }
   void SetStale() { stale_.store(true); }
   const std::atomic<bool>* stale_flag() const { return &stale_; }
-  // A turn of a step took so long in the network's thread that the next steps have none there;
-  // after one that a busy machine does not explain, no step has.
+  // A turn of a step took so long in the network's thread that the next steps have none there. After
+  // one so long that the other processes' patience is at stake there are many of these, and 16 times
+  // as many after each further one: a machine that stood still once is forgiven, a slow kernel not.
   void LeaveLoop(int64_t nanos) const {
-    constexpr int64_t kNever = int64_t{1} << 62, kSome = 64, kTooLong = 50'000'000;
-    without_loop_.store(nanos > kTooLong ? kNever : kSome, std::memory_order_relaxed);
+    constexpr int64_t kSome = 64, kMost = int64_t{1} << 40, kTooLong = 50'000'000;
+    int64_t steps = kSome;
+    if (nanos > kTooLong) {
+      steps = many_.load(std::memory_order_relaxed);
+      many_.store(std::min(16 * steps, kMost), std::memory_order_relaxed);
+    }
+    without_loop_.store(steps, std::memory_order_relaxed);
   }
   // Whether the step that begins may have some. Each that may not counts.
   bool MayUseLoop() const {
@@ -149,6 +156,7 @@ class Signature : public std::enable_shared_from_this<Signature> {
   std::unordered_set<ExecutorSet*> all_;
   std::atomic<bool> stale_{false};
   mutable std::atomic<int64_t> without_loop_{0};      // so many steps
+  mutable std::atomic<int64_t> many_{1024};           // after the next turn that is much too long
   std::atomic<int> level_{StepGate::kAllLevels - 1};  // of a signature that fills queues
   std::shared_ptr<Signature> successor_;
 };

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "actors/signature/signature.h"
 #include "actors/threads/actor_thread.h"
 #include "actors/threads/inside_actor.h"
 #include "actors/threads/loop_turns.h"
@@ -299,6 +300,29 @@ BOOST_AUTO_TEST_CASE(one_thread_serves_two_systems) {
     message.turns()->Drain();
     BOOST_TEST(cast.a.numbers.size() == 1u);
   }
+}
+
+// A signature whose turn took much too long stays out of the loop for a while, and for longer each
+// time that happens again; not for good.
+BOOST_AUTO_TEST_CASE(long_turns_keep_a_signature_out_for_a_while) {
+  const auto signature = std::make_shared<Signature>();
+  const auto steps_without = [&] {
+    int64_t steps = 0;
+    while (!signature->MayUseLoop()) ++steps;
+    return steps;
+  };
+  const auto nanos = [](std::chrono::nanoseconds n) { return n.count(); };
+  BOOST_TEST(steps_without() == 0);
+  signature->LeaveLoop(nanos(2ms));
+  BOOST_TEST(steps_without() == 64);
+  signature->LeaveLoop(nanos(60ms));
+  BOOST_TEST(steps_without() == 1024);
+  signature->LeaveLoop(nanos(2ms));
+  BOOST_TEST(steps_without() == 64);
+  signature->LeaveLoop(nanos(60ms));
+  BOOST_TEST(steps_without() == 16 * 1024);
+  for (int i = 0; i < 20; ++i) signature->LeaveLoop(nanos(60ms));
+  for (int i = 0; i < 1'000'000; ++i) BOOST_REQUIRE(!signature->MayUseLoop());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

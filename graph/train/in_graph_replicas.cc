@@ -9,24 +9,9 @@
 #include "graph/train/set.h"
 #include "graph/train/tower_variables.h"
 #include "troupe/const.h"
-#include "troupe/gradients.h"
 #include "troupe/group.h"
 
 namespace troupe::train {
-namespace {
-
-std::vector<GradAndVar> GradientsOf(const Scope& s, const Output& loss, const std::vector<Variable>& vars) {
-  GradientOptions options;
-  options.unconnected = Unconnected::kNone;
-  std::vector<GradAndVar> result;
-  if (vars.empty() || !s.ok()) return result;
-  const std::vector<Output> grads = Gradients(s, {loss}, std::vector<Output>(vars.begin(), vars.end()), {}, options);
-  for (size_t i = 0; i < vars.size() && i < grads.size(); ++i) result.push_back({grads[i], vars[i]});
-  return result;
-}
-
-}  // namespace
-
 InGraphReplicas::InGraphReplicas(const ScopeAt& at, const Tower& tower, const MakeOptimizer& optimizer,
                                  const Variable& global_step, const InGraphOptions& options)
     : options_(options) {
@@ -124,6 +109,20 @@ bool InGraphReplicas::CheckAllMirrored(const Scope& s, size_t replica, const std
   return s.ok();
 }
 
+std::vector<GradAndVar> InGraphReplicas::GradientsOf(size_t replica, const std::vector<Variable>& vars) const {
+  const Scope& on = on_[replica];
+  GradientOptions options;
+  options.unconnected = Unconnected::kNone;
+  options.recompute = options_.recompute;
+  for (std::string& scope : options.recompute.scopes) scope = StrCat(on.prefix(), scope);
+  std::vector<GradAndVar> result;
+  if (vars.empty() || !on.ok()) return result;
+  const std::vector<Output> grads =
+      Gradients(on, {losses_[replica]}, std::vector<Output>(vars.begin(), vars.end()), {}, options);
+  for (size_t i = 0; i < vars.size() && i < grads.size(); ++i) result.push_back({grads[i], vars[i]});
+  return result;
+}
+
 std::vector<std::vector<GradAndVar>> InGraphReplicas::MirroredMeans(const Scope& s) const {
   std::vector<std::vector<GradAndVar>> grads;
   std::vector<std::vector<Output>> values;
@@ -147,7 +146,7 @@ std::vector<std::vector<GradAndVar>> InGraphReplicas::MirroredMeans(const Scope&
       }
     }
     // One pass gives the gradients of both: what others would get is not built where there is none.
-    const std::vector<GradAndVar> all = GradientsOf(on_[r], losses_[r], vars);
+    const std::vector<GradAndVar> all = GradientsOf(r, vars);
     if (!s.ok() || !CheckAllMirrored(s, r, {all.begin() + own, all.end()})) return {};
     grads.emplace_back(all.begin(), all.begin() + own);
     std::vector<Output>& list = values.emplace_back();
@@ -166,7 +165,7 @@ std::vector<std::vector<GradAndVar>> InGraphReplicas::MirroredMeans(const Scope&
 std::vector<GradAndVar> InGraphReplicas::SharedMeans(const Scope& s) const {
   const std::vector<Variable> vars = VariablesIn(s, kTrainableVariables);
   std::vector<std::vector<GradAndVar>> grads;
-  for (size_t r = 0; r < on_.size() && s.ok(); ++r) grads.push_back(GradientsOf(on_[r], losses_[r], vars));
+  for (size_t r = 0; r < on_.size() && s.ok(); ++r) grads.push_back(GradientsOf(r, vars));
   std::vector<GradAndVar> means;
   for (size_t i = 0; i < vars.size() && s.ok(); ++i) {
     const Scope here = s.ColocateWith(vars[i].handle());

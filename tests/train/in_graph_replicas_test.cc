@@ -107,6 +107,56 @@ BOOST_AUTO_TEST_CASE(variables_are_those_of_a_model_without_replicas) {
   }
 }
 
+// Of a block of two layers in each tower, the value between them is told to be computed again: each
+// tower has a copy of its own, on its device, and the updates are the same to the bit.
+std::string BytesAfterSteps(const RecomputeOptions& recompute, InGraphOptions::Variables kind, int copies_of_tower) {
+  const Scope s = Scope::NewRootScope();
+  const auto tower = [](const Scope& on, int replica) {
+    const double first = 1.0 + replica;
+    Output h = Const(on, Literal(Filled(DType::kFloat, 8, 5, 1, first)));
+    const Scope block = on.NewSubScope("block");
+    for (int i = 0; i < 3; ++i) {
+      h = layers::Dense((i < 2 ? block : on).WithOpName(StrCat("layer", i)), h, 6,
+                        {.activation = "Tanh", .kernel_initializer = init::Constant(0.1 * (i + 1))});
+    }
+    return Build(on, "Mean", {h, Const(on, {0, 1})});
+  };
+  const InGraphReplicas replicas(s, tower, [](const Scope&) { return std::make_unique<train::Momentum>(0.1, 0.9); }, {},
+                                 {.devices = DevicesOf(2), .variables = kind, .recompute = recompute});
+  BOOST_REQUIRE_MESSAGE(s.ok(), s.status());
+  std::vector<int> copies(2);
+  for (const Node* n : s.graph()->op_nodes()) {
+    if (n->op().name != "Tanh" || !n->attrs().Has("_recomputes")) continue;
+    for (size_t r = 0; r < 2; ++r) copies[r] += n->requested_device() == StrCat("/device:CPU:", r) ? 1 : 0;
+  }
+  BOOST_TEST((copies == std::vector<int>{copies_of_tower, copies_of_tower}), copies[0] << ", " << copies[1]);
+  SessionOptions options = WithDevices(2);
+  options.fuse = false;
+  auto session = Session::Create(options);
+  REQUIRE_OK(session.status());
+  REQUIRE_OK((*session)->Extend(*s.graph()));
+  REQUIRE_OK((*session)->Run({}, {}, {replicas.initializer()}, nullptr));
+  for (int i = 0; i < 3; ++i) REQUIRE_OK((*session)->Run({}, {}, {replicas.update()}, nullptr));
+  std::string all;
+  for (const Variable& v : replicas.variables()[0]) {
+    const Tensor t = (*session)->Get(v).value();
+    all.append(static_cast<const char*>(t.raw()), t.bytes());
+  }
+  return all;
+}
+
+BOOST_AUTO_TEST_CASE(towers_compute_again_what_is_said) {
+  for (const InGraphOptions::Variables kind : {InGraphOptions::kMirrored, InGraphOptions::kShared}) {
+    const std::string kept = BytesAfterSteps({}, kind, 0);
+    BOOST_TEST((BytesAfterSteps({.scopes = {"block"}}, kind, 1) == kept));
+  }
+  const Scope s = Scope::NewRootScope();
+  const InGraphReplicas none(s, LayersLoss, [](const Scope&) { return std::make_unique<train::Momentum>(0.1, 0.9); },
+                             {}, {.devices = DevicesOf(2), .recompute = {.scopes = {"towers/tower_0/fc1"}}});
+  BOOST_TEST(s.status().code() == absl::StatusCode::kInvalidArgument);
+  BOOST_TEST(s.status().ToString().find("towers/tower_0/towers/tower_0/fc1") != std::string::npos, s.status());
+}
+
 BOOST_AUTO_TEST_CASE(one_replica_is_a_model_alone) {
   const Trace expected = OneBatch(DType::kFloat);
   for (const InGraphOptions::Variables kind : {InGraphOptions::kMirrored, InGraphOptions::kShared}) {

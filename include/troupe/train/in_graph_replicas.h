@@ -34,6 +34,9 @@
 // With towers of equally many examples, an update is that of one tower with all examples, but for
 // rounding: 10 replicas of 100 are one batch of 1000.
 //
+// Memory. Towers that compute forward values again instead of keeping them (docs/guide/memory.md)
+// take less of their devices' memory.
+//
 // Slices. The gradient of a table of which rows are gathered stays one: slices of all towers are
 // put behind each other.
 //
@@ -51,6 +54,7 @@
 #include <vector>
 
 #include "troupe/export.h"
+#include "troupe/gradients.h"
 #include "troupe/train/all_reduce.h"
 #include "troupe/train/optimizer.h"
 
@@ -63,6 +67,9 @@ struct InGraphOptions {
   Variables variables = kMirrored;
   AllReduceOptions all_reduce = {};  // of mirrored ones; its `mean` is set
   std::string name = "towers";       // of the sub-scope
+  // Of each tower's gradients. Scopes are named from the tower's own on ("encoder/*"); a budget is
+  // each tower's.
+  RecomputeOptions recompute = {};
 };
 
 class InGraphReplicas {
@@ -76,8 +83,8 @@ class InGraphReplicas {
   // scope: INVALID_ARGUMENT when there are no devices, when a loss is no scalar, when towers make
   // different variables, when no variable has a gradient, when the loss of one tower depends on a
   // variable and that of another one does not, and when a mirrored tower trains a variable that it
-  // did not make itself (so its RegularizationLoss has to be given its weights). What a function
-  // throws is the scope's error, too.
+  // did not make itself (so its RegularizationLoss has to be given its weights); and what Gradients
+  // says of options.recompute. What a function throws is the scope's error, too.
   InGraphReplicas(const ScopeAt& at, const Tower& tower, const MakeOptimizer& optimizer, const Variable& global_step,
                   const InGraphOptions& options);
 
@@ -101,6 +108,7 @@ class InGraphReplicas {
  private:
   void Build(const ScopeAt& at, const Tower& tower, const MakeOptimizer& optimizer, const Variable& global_step);
   bool BuildTowers(const Scope& s, const ScopeAt& at, const Tower& tower);
+  std::vector<GradAndVar> GradientsOf(size_t replica, const std::vector<Variable>& vars) const;
   std::vector<std::vector<GradAndVar>> MirroredMeans(const Scope& s) const;
   std::vector<GradAndVar> SharedMeans(const Scope& s) const;
   static bool CheckAllMirrored(const Scope& s, size_t replica, const std::vector<GradAndVar>& others);

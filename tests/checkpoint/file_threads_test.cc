@@ -39,7 +39,7 @@ struct Readers {
 };
 
 BOOST_AUTO_TEST_CASE(kernels_that_wait_for_files_share_a_bounded_number_of_threads) {
-  static Gate gate;
+  static FileGate gate;
   static std::atomic<int> inside{0}, most{0}, calls{0};
   const auto disk = std::make_shared<HeldFiles>([](std::string_view op, const std::string&) {
     if (op != "OpenToRead") return;
@@ -70,7 +70,7 @@ BOOST_AUTO_TEST_CASE(kernels_that_wait_for_files_share_a_bounded_number_of_threa
 
 // While all threads are stuck, steps that were given up leave nothing behind them in the queue.
 BOOST_AUTO_TEST_CASE(work_of_steps_that_ended_does_not_pile_up) {
-  static Gate gate;
+  static FileGate gate;
   static std::atomic<int> calls{0};
   BOOST_REQUIRE(files::RegisterFileSystem("stuck", std::make_shared<HeldFiles>([](std::string_view op, const auto&) {
                                             if (op != "OpenToRead") return;

@@ -18,7 +18,7 @@
 namespace troupe {
 
 // Open once, for all.
-class Gate {
+class FileGate {
  public:
   void Open() {
     std::lock_guard<std::mutex> lock(mu_);

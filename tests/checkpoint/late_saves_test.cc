@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE(a_writer_that_is_held_up_anywhere_harms_no_later_one) {
   int held = 0;
   for (int at = 1;; ++at) {
     const std::string scheme = StrCat("held", at), prefix = scheme + "://d/m";
-    Gate gate;
+    FileGate gate;
     std::promise<void> reached;
     std::atomic<int> count{-1000};
     REQUIRE_OK(files::RegisterFileSystem(scheme, std::make_shared<HeldFiles>([&](std::string_view op, const auto&) {
@@ -170,7 +170,7 @@ struct Model {
 BOOST_AUTO_TEST_CASE(parts_of_two_saves_are_not_mixed) {
   // The first save's part 0 waits before it is synced, until the second save has its own; part 1 of
   // the second one waits until the first one's part 0 has come to its end.
-  static Gate first, second;
+  static FileGate first, second;
   static std::promise<void> first_held, first_over, second_has_part_0;
   static std::atomic<int> syncs_0{0}, syncs_1{0}, ends_0{0}, indexes_0{0};
   REQUIRE_OK(
@@ -211,7 +211,7 @@ BOOST_AUTO_TEST_CASE(parts_of_two_saves_are_not_mixed) {
 }
 
 BOOST_AUTO_TEST_CASE(a_save_whose_step_was_cancelled_gives_no_names) {
-  static Gate gate;
+  static FileGate gate;
   static std::promise<void> held, over;
   static std::atomic<int> ends{0};
   REQUIRE_OK(files::RegisterFileSystem(
@@ -238,17 +238,17 @@ BOOST_AUTO_TEST_CASE(a_save_whose_step_was_cancelled_gives_no_names) {
 
 // The last one counts, however their threads run; and no more than eight hold values in memory.
 BOOST_AUTO_TEST_CASE(saves_beside_steps_are_written_in_the_order_of_their_values) {
-  static std::atomic<Gate*> gate{nullptr};
+  static std::atomic<FileGate*> gate{nullptr};
   static std::atomic<int> begun{0};
   REQUIRE_OK(files::RegisterFileSystem("inorder",
                                        std::make_shared<HeldFiles>([](std::string_view op, const std::string& path) {
                                          if (op != "OpenToWrite" || !Has(path, ".index")) return;
                                          ++begun;
-                                         if (Gate* const closed = gate) closed->Wait();
+                                         if (FileGate* const closed = gate) closed->Wait();
                                        })));
   Model m({});
   for (int round = 0; round < 5; ++round) {
-    Gate closed;
+    FileGate closed;
     gate = &closed;
     begun = 0;
     std::mutex mu;

@@ -70,7 +70,7 @@ BOOST_AUTO_TEST_CASE(what_nobody_else_has_at_the_end_was_copied) {
 struct Making {
   const std::shared_ptr<SaveMemory> memory = std::make_shared<SaveMemory>();
   std::atomic<int> made{0};
-  Gate go_on;
+  FileGate go_on;
   Making() {
     Taken t;
     const auto shared = SaveMemory::Shared(t.snapshot);
@@ -233,21 +233,21 @@ BOOST_AUTO_TEST_CASE(warm_memory_beyond_the_quota_goes_with_it) {
 // A save whose files wait for a gate.
 struct HeldSave {
   std::mutex mu;
-  std::shared_ptr<Gate> gate = OpenGate();
+  std::shared_ptr<FileGate> gate = OpenGate();
   absl::Status saved;
-  static std::shared_ptr<Gate> OpenGate() {
-    auto gate = std::make_shared<Gate>();
+  static std::shared_ptr<FileGate> OpenGate() {
+    auto gate = std::make_shared<FileGate>();
     gate->Open();
     return gate;
   }
   void Close() {
     std::lock_guard<std::mutex> lock(mu);
-    gate = std::make_shared<Gate>();
+    gate = std::make_shared<FileGate>();
   }
   HeldSave() {
     REQUIRE_OK(files::RegisterFileSystem("warm", std::make_shared<HeldFiles>([this](auto op, const std::string&) {
                                            std::unique_lock<std::mutex> lock(mu);
-                                           const std::shared_ptr<Gate> now = gate;
+                                           const std::shared_ptr<FileGate> now = gate;
                                            lock.unlock();
                                            if (op == "Append") now->Wait();
                                          })));

@@ -464,7 +464,7 @@ BOOST_AUTO_TEST_CASE(nobody_but_the_node_waits_for_the_disk) {
   const Tensor bad = Tensor::Scalar(-1.0f);
   for (int i = 0; i < 2; ++i) {
     struct Disk {
-      Gate asked, answers;
+      FileGate asked, answers;
     };
     const auto disk = std::make_shared<Disk>();
     const std::string scheme = StrCat("numerics", ::getpid(), ".", i), folder = scheme + "://dumps";
@@ -495,7 +495,7 @@ BOOST_AUTO_TEST_CASE(nobody_but_the_node_waits_for_the_disk) {
 BOOST_AUTO_TEST_CASE(of_two_nodes_that_see_the_same_nan_one_is_written) {
   struct Disk {
     std::atomic<int> folders{0};
-    Gate asked, answers;
+    FileGate asked, answers;
   };
   const auto disk = std::make_shared<Disk>();
   const std::string scheme = StrCat("one", ::getpid());
@@ -527,7 +527,7 @@ BOOST_AUTO_TEST_CASE(of_two_nodes_that_see_the_same_nan_one_is_written) {
 }
 
 BOOST_AUTO_TEST_CASE(a_deadline_does_not_wait_for_the_disk) {
-  const auto answers = std::make_shared<Gate>();
+  const auto answers = std::make_shared<FileGate>();
   const std::string scheme = StrCat("late", ::getpid());
   REQUIRE_OK(files::RegisterFileSystem(
       scheme, std::make_shared<HeldFiles>([answers](std::string_view, const std::string&) { answers->Wait(); })));

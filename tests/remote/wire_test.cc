@@ -7,26 +7,12 @@
 #include "actors/messages/messages.h"
 #include "actors/wire/freight_messages.h"
 #include "tests/cast/same_tensor.h"
+#include "tests/common/message_bytes.h"
 
 namespace troupe {
 namespace wire_test {
 
-caf::actor_system* in = nullptr;
-caf::actor_system& System() { return *in; }
-struct Bytes {
-  Bytes() { in = &system; }
-  ~Bytes() { in = nullptr; }
-  caf::actor_system_config config;
-  caf::actor_system system{config};
-};
-
-template <class T>
-std::vector<char> BytesOf(T message) {
-  std::vector<char> bytes;
-  caf::binary_serializer out(System(), bytes);
-  BOOST_REQUIRE(!out(message));
-  return bytes;
-}
+using testing::System;
 
 link_graph Link() {
   link_graph m;
@@ -87,10 +73,10 @@ void CheckReturns(const T& message) {
   T sent = message;
   auto copy = wire::ThroughBytes(System(), sent);
   BOOST_REQUIRE_MESSAGE(copy.ok(), copy.status());
-  BOOST_TEST((BytesOf(*copy) == BytesOf(message)));
+  BOOST_TEST((testing::BytesOf(*copy) == testing::BytesOf(message)));
 }
 
-BOOST_FIXTURE_TEST_CASE(messages_between_processes_come_back_equal, Bytes) {
+BOOST_AUTO_TEST_CASE(messages_between_processes_come_back_equal) {
   CheckReturns(Link());
   CheckReturns(Run());
   CheckReturns(Done());
@@ -119,7 +105,7 @@ BOOST_FIXTURE_TEST_CASE(messages_between_processes_come_back_equal, Bytes) {
 // Bytes that are cut off, or changed, give an error or another value.
 template <class T>
 void CheckWrongBytes(const T& message, std::mt19937* random) {
-  const std::vector<char> bytes = BytesOf(message);
+  const std::vector<char> bytes = testing::BytesOf(message);
   for (size_t n = 0; n < bytes.size(); ++n) {
     const std::vector<char> cut(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(n));
     caf::binary_deserializer from(System(), cut);
@@ -136,7 +122,7 @@ void CheckWrongBytes(const T& message, std::mt19937* random) {
   }
 }
 
-BOOST_FIXTURE_TEST_CASE(wrong_bytes_between_processes_give_an_error_or_a_value, Bytes) {
+BOOST_AUTO_TEST_CASE(wrong_bytes_between_processes_give_an_error_or_a_value) {
   std::mt19937 random(1);
   CheckWrongBytes(Link(), &random);
   CheckWrongBytes(Run(), &random);
@@ -151,15 +137,15 @@ BOOST_FIXTURE_TEST_CASE(wrong_bytes_between_processes_give_an_error_or_a_value, 
 }
 
 // CAF would drop it without a word: it comes without its value, and its step fails for that.
-BOOST_FIXTURE_TEST_CASE(a_tensor_that_cannot_be_read_leaves_its_message, Bytes) {
+BOOST_AUTO_TEST_CASE(a_tensor_that_cannot_be_read_leaves_its_message) {
   const auto read = [](auto message, unsigned char dtype) {
-    std::vector<char> bytes = BytesOf(message);
+    std::vector<char> bytes = testing::BytesOf(message);
     // Of a scalar: dtype, rank.
     for (size_t i = 0; i + 6 <= bytes.size(); ++i) {
       if (bytes[i] != static_cast<char>(DType::kFloat) || bytes[i + 1] != 0) continue;
       if (std::memcmp(&bytes[i + 2], "\xcd\xcc\xcc\x3d", 4) == 0) bytes[i] = static_cast<char>(dtype);
     }
-    BOOST_REQUIRE(bytes != BytesOf(message));
+    BOOST_REQUIRE(bytes != testing::BytesOf(message));
     caf::binary_deserializer from(System(), bytes);
     decltype(message) copy;
     BOOST_TEST(!from(copy));
@@ -187,7 +173,7 @@ BOOST_FIXTURE_TEST_CASE(a_tensor_that_cannot_be_read_leaves_its_message, Bytes) 
 }
 
 // What CAF could not make bytes of is refused before it is sent.
-BOOST_FIXTURE_TEST_CASE(what_cannot_cross_is_refused, Bytes) {
+BOOST_AUTO_TEST_CASE(what_cannot_cross_is_refused) {
   Tensor reference(MakeRef(DType::kFloat), TensorShape({}));
   if (reference.valid()) {
     run_parts m;

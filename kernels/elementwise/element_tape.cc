@@ -55,7 +55,7 @@ void ElementTape::Run(ComputeThreads* threads, const Tensor* args, int64_t n, vo
   alignas(16) char scalars[kMaxTapeOps][sizeof(double) * 2];
   FindScalars(args, scalar);
   for (size_t i = 0; i < tape_.ops.size(); ++i) {
-    if (!scalar[i]) continue;
+    if (!scalar[i] || tape_.ops[i].absorbed) continue;
     const void* in[2] = {};
     for (int k = 0; k < tape_.ops[i].num_inputs; ++k) {
       const TapeOp::Operand& o = tape_.ops[i].in[k];
@@ -71,8 +71,8 @@ void ElementTape::Run(ComputeThreads* threads, const Tensor* args, int64_t n, vo
     for (int64_t at = begin; at < end; at += block_) {
       const int64_t m = std::min(block_, end - at);
       for (size_t i = 0; i < tape_.ops.size(); ++i) {
-        if (scalar[i]) continue;
         const TapeOp& op = tape_.ops[i];
+        if (scalar[i] || op.absorbed) continue;
         const void* in[2] = {};
         bool fixed[2] = {};
         for (int k = 0; k < op.num_inputs; ++k) {

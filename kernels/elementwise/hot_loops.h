@@ -61,7 +61,20 @@ enum class HotBinary : uint8_t {
   kLessEqual,
   kCount
 };
-enum class HotUnary : uint8_t { kNeg, kAbs, kSquare, kSqrt, kRsqrt, kInv, kExp, kLog, kTanh, kSigmoid, kCount };
+enum class HotUnary : uint8_t {
+  kNeg,
+  kAbs,
+  kSquare,
+  kSqrt,
+  kRsqrt,
+  kInv,
+  kExp,
+  kLog,
+  kTanh,
+  kSigmoid,
+  kSwish,  // x sigmoid(x), with the bits of Sigmoid and Mul; of float alone
+  kCount
+};
 enum class HotReduce : uint8_t { kSum, kMax, kMin, kCount };
 
 // A null entry has no loop of this level: the op's own file has it.

@@ -319,7 +319,7 @@ class RowTape::Steps {
     const size_t register_bytes = static_cast<size_t>(plan.piece) * tape.widest;
     const auto at_register = [&](int reg) { return registers + static_cast<size_t>(reg) * register_bytes; };
     for (size_t i = 0; i < tape.ops.size(); ++i) {
-      if (plan.Early(i)) continue;
+      if (plan.Early(i) || tape.ops[i].absorbed) continue;
       Step step{.op = &tape.ops[i], .single = plan.Single(i)};
       for (int k = 0; k < step.op->num_inputs; ++k) {
         step.external[k] = plan.external_of[i][k];

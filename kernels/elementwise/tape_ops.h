@@ -25,6 +25,8 @@ struct TapeOp : ElementLoop {
   Operand in[2];
   Operand axes;  // of a fold: an argument
   int reg = 0;   // where the result goes; -1: to the output
+  // Its only reader computes it, too, and reads what it reads: it is not run.
+  bool absorbed = false;
 };
 
 struct TapeOps {
@@ -43,6 +45,8 @@ struct TapeOps {
   int64_t Block(int64_t most) const;
 
  private:
+  // Makes `op`, which is of node n and will be the next, x sigmoid(x) where it is.
+  void AbsorbSigmoid(const Node& n, const std::vector<const Node*>& nodes, TapeOp* op);
   void AssignRegisters();
 };
 

@@ -56,6 +56,9 @@ struct TanhOfVector {
 struct SigmoidOfVector {
   static isa::Vec Do(isa::Vec x) { return isa::SigmoidOf(x); }
 };
+struct SwishOfVector {
+  static isa::Vec Do(isa::Vec x) { return x * isa::SigmoidOf(x); }
+};
 
 template <class F>
 void LoopOfVectors(const void* x, void* y, int64_t n) {
@@ -72,6 +75,7 @@ void TROUPE_ISA::FillTranscendental(HotLoops* l) {
   Fill<LogFn, float>(l, HotUnary::kLog, HotType::kFloat, 0.8f);
   fill(HotUnary::kTanh, LoopOfVectors<TanhOfVector>, 0.5f);
   fill(HotUnary::kSigmoid, LoopOfVectors<SigmoidOfVector>, 0.6f);
+  fill(HotUnary::kSwish, LoopOfVectors<SwishOfVector>, 0.6f);
 }
 
 }  // namespace troupe::math

@@ -47,24 +47,14 @@ void AddTo(const T* addend, T* out, int64_t n) {
   }
 }
 
-// x * sigmoid(x), by the loops of the two ops.
-void Swish(float* x, int64_t n) {
-  constexpr int kFloat = static_cast<int>(math::HotType::kFloat);
-  constexpr int64_t kBlock = 512;
-  const math::HotLoops& hot = math::Hot();
-  float gate[kBlock];
-  for (int64_t i = 0; i < n; i += kBlock) {
-    const int64_t m = std::min(kBlock, n - i);
-    hot.unary[static_cast<int>(math::HotUnary::kSigmoid)][kFloat].v(x + i, gate, m);
-    hot.binary[static_cast<int>(math::HotBinary::kMul)][kFloat].vv(x + i, gate, x + i, m);
-  }
-}
-
 template <class T>
 void Activate(ConvActivation activation, T* x, int64_t n) {
   if (activation == ConvActivation::kNone) return;
   if constexpr (std::is_same_v<T, float>) {
-    if (activation == ConvActivation::kSwish) return Swish(x, n);
+    if (activation == ConvActivation::kSwish) {
+      return math::Hot().unary[static_cast<int>(math::HotUnary::kSwish)][static_cast<int>(math::HotType::kFloat)].v(
+          x, x, n);
+    }
   }
   const Activation f = activation == ConvActivation::kRelu    ? Activation::kRelu
                        : activation == ConvActivation::kRelu6 ? Activation::kRelu6

@@ -85,6 +85,24 @@ const Form kOthers[] = {{"root mean square", R"(
     z = AddV2(s, b)
     t = Sigmoid(z)
     y = Mul(z, t))"},
+                        {"swish of swish", R"(
+    s = Sigmoid(x)
+    t = Mul(s, x)
+    u = Sigmoid(t)
+    v = Mul(t, u)
+    y = AddV2(v, b))"},
+                        {"swish whose gate is used once more", R"(
+    s = Sigmoid(x)
+    t = Mul(s, x)
+    u = AddV2(t, s)
+    y = Mul(u, g))"},
+                        {"swish of what is smaller than the result", R"(
+    s = Sigmoid(g)
+    t = Mul(g, s)
+    u = Mul(x, t)
+    v = Sigmoid(b)
+    w = Mul(v, b)
+    y = AddV2(u, w))"},
                         {"what is smaller than the result is computed once", R"(
     e = Exp(g)
     f = Mul(e, b)

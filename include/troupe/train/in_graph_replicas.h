@@ -34,8 +34,8 @@
 // With towers of equally many examples, an update is that of one tower with all examples, but for
 // rounding: 10 replicas of 100 are one batch of 1000.
 //
-// Memory. Towers that compute forward values again instead of keeping them (docs/guide/memory.md)
-// take less of their devices' memory.
+// Memory. Towers may compute forward values again instead of keeping them
+// (InGraphOptions.recompute), and take less of their devices' memory.
 //
 // Slices. The gradient of a table of which rows are gathered stays one: slices of all towers are
 // put behind each other.

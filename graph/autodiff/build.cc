@@ -7,12 +7,14 @@ NodeOut Backprop::AddNode(std::string_view name, std::string_view op, const std:
                           const std::vector<Node*>& controls, const Node* like) {
   if (!ok()) return {};
   NodeBuilder b(graph_, StrCat(prefix_, "/", name), op);
+  bool of_resource = false;
   for (const GradArg& a : args) {
     for (NodeOut o : a.outs) {
       if (!o.valid()) {
         Fail(Internal("a gradient node '", name, "' (", op, ") has an input that was not made"));
         return {};
       }
+      of_resource |= BaseType(o.dtype()) == DType::kResource;
     }
     if (a.list) {
       b.InputList(a.outs);
@@ -20,7 +22,8 @@ NodeOut Backprop::AddNode(std::string_view name, std::string_view op, const std:
       b.Input(a.outs[0]);
     }
   }
-  b.Controls(controls).Device(options_.device);
+  // Who reads a resource stands where that is, wherever the gradients are to be.
+  b.Controls(controls).Device(of_resource ? "" : options_.device);
   b.Location(like != nullptr && like->location().known() ? like->location() : options_.location);
   if (like != nullptr) {
     if (options_.colocate_gradients_with_ops) {

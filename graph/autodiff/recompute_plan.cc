@@ -15,7 +15,7 @@ constexpr int kMostSegments = 256;
 constexpr int64_t kMostBytes = int64_t{1} << 40;
 
 bool IsBelow(std::string_view name, std::string_view scope) {
-  return name.starts_with(scope) && (name.size() == scope.size() || name[scope.size()] == '/');
+  return scope.empty() || (name.starts_with(scope) && (name.size() == scope.size() || name[scope.size()] == '/'));
 }
 
 }  // namespace
@@ -119,19 +119,23 @@ int Recompute::SegmentOf(const Node* n, const std::vector<int>& segments) const 
 }
 
 absl::Status Recompute::DivideByScopes(Plan* plan) {
-  // The segments of a scope that ends in "/*" are the scopes in it.
+  // The segments of a scope that ends in "/*" are the scopes in it; of "*", the outermost ones.
   plan->segments.assign(walk_.first_new, kNone);
   HashMap<std::string, int> by_name;
   for (const std::string& scope : options_.scopes) {
-    const bool each = scope.ends_with("/*");
-    const std::string_view above = std::string_view(scope).substr(0, scope.size() - (each ? 2 : 0));
+    const bool outermost = scope == "*", each = outermost || scope.ends_with("/*");
+    const std::string_view above = std::string_view(scope).substr(0, scope.size() - (outermost ? 1 : each ? 2 : 0));
+    if ((above.empty() && !outermost) || above.ends_with('/') || above.find('*') != std::string_view::npos) {
+      return InvalidArgument("'", scope, "' names no scope to recompute: that is a name without a slash at its end, ",
+                             "such as 'encoder/layer_1', 'encoder/*' for all scopes in it, or '*'");
+    }
     bool any = false;
     for (const Node* n : order_) {
       if (n->id() >= walk_.first_new || !IsBelow(n->name(), above) || !MayCopy(n)) continue;
       std::string_view segment = above;
       if (each) {
         const std::string_view name = n->name();
-        const size_t end = name.find('/', above.size() + 1);
+        const size_t end = name.find('/', outermost ? 0 : above.size() + 1);
         if (end == std::string_view::npos) continue;  // a node of the scope itself
         segment = name.substr(0, end);
       }

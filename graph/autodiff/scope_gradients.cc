@@ -70,6 +70,14 @@ class Request {
   absl::Status status_;
 };
 
+// Who reads a resource stands where that is, which the placer finds.
+bool ReadsResource(const Node& n) {
+  for (int i = 0; i < n.num_inputs(); ++i) {
+    if (BaseType(n.input_type(i)) == DType::kResource) return true;
+  }
+  return false;
+}
+
 // The nodes from number `before` on belong to the scope: its context, and its device unless they
 // have their own.
 absl::Status TakeIntoScope(const internal::ScopeState& state, Graph* graph, int before, bool set_device) {
@@ -78,7 +86,7 @@ absl::Status TakeIntoScope(const internal::ScopeState& state, Graph* graph, int 
     if (n == nullptr) continue;
     // Backward loops are closed: to scopes all of it stands where the gradients do.
     state.shared->contexts[n] = state.context;
-    if (!set_device || state.device == nullptr) continue;
+    if (!set_device || state.device == nullptr || ReadsResource(*n)) continue;
     TROUPE_ASSIGN_OR_RETURN(std::string device, internal::RequestedDevice(state.device.get(), n));
     n->set_requested_device(std::move(device));
   }

@@ -114,7 +114,10 @@ std::vector<GradAndVar> InGraphReplicas::GradientsOf(size_t replica, const std::
   GradientOptions options;
   options.unconnected = Unconnected::kNone;
   options.recompute = options_.recompute;
-  for (std::string& scope : options.recompute.scopes) scope = StrCat(on.prefix(), scope);
+  const std::string& prefix = on.prefix();
+  for (std::string& scope : options.recompute.scopes) {
+    scope = scope.empty() ? prefix.substr(0, prefix.size() - 1) : StrCat(prefix, scope);
+  }
   std::vector<GradAndVar> result;
   if (vars.empty() || !on.ok()) return result;
   const std::vector<Output> grads =

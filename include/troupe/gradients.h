@@ -48,7 +48,8 @@ enum class Unconnected {
 // most of the memory that training takes. Those that these options choose are computed again
 // instead, right before they are used, from values that are kept: less memory for more time (at
 // most that of another forward pass). The results are the same: bit for bit with
-// SessionOptions.fuse = false; else fused nodes may round otherwise.
+// SessionOptions.fuse = false; else fused nodes may round otherwise, and so may gradients of
+// gradients, whose sums then have parts of an original and of its copy.
 //
 // Kept in any case are variables, constants, what stateful ops make (random numbers, say), what
 // PlaceholderWithDefault gives, and what is in loops and branches. A forward value that a step
@@ -60,7 +61,8 @@ enum class Unconnected {
 struct RecomputeOptions {
   // The forward nodes below each of these names ("encoder/layer_3") are a segment, of which only
   // what comes from outside of it and what others use is kept. "encoder/*" stands for all scopes
-  // directly in "encoder", each as a segment. A node belongs to the first scope that it is below.
+  // directly in "encoder", each as a segment, and "*" for all outermost ones. A node belongs to the
+  // first scope that it is below.
   std::vector<std::string> scopes;
   // In place of scopes: segments are chosen, few of them, so that the gradients need at most this
   // many bytes of forward values at once, by their static shapes. When no choice does, it is that

@@ -10,7 +10,8 @@
 // computes element by element writes into an input that nobody else uses. Not counted are what is
 // there without the step (variables, constants, what is fed) and what a kernel needs only while it
 // runs. A loop counts as one iteration of it. Several threads run nodes side by side, and kernels
-// that take long are put off for a while: such a step may take more.
+// that take long are put off for a while: such a step may take more. Of several devices each has an
+// order of its own, but the prediction one for all: such a step may take less or more.
 //
 // Thread rule: the graph must not be changed meanwhile.
 #ifndef TROUPE_STEP_MEMORY_H_

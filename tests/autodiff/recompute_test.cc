@@ -211,6 +211,7 @@ BOOST_AUTO_TEST_CASE(gradients_are_the_same_bits) {
   BOOST_TEST(CheckSame(build, ByScopes({"net/*"})) == 14);
   BOOST_TEST(CheckSame(build, ByScopes({"net/layer_1", "net/layer_3"})) == 4);
   BOOST_TEST(CheckSame(build, ByScopes({"net"})) > 12);
+  BOOST_TEST(CheckSame(build, ByScopes({"*"})) == CheckSame(build, ByScopes({"net"})));
   BOOST_TEST(CheckSame(build, ByBudget(6 * 5 * 7 * 4)) > 0);
   BOOST_TEST(CheckSame(build, ByBudget(1)) > 0);
   BOOST_TEST(CheckSame(build, ByBudget(int64_t{1} << 40)) == 0);
@@ -604,7 +605,9 @@ BOOST_AUTO_TEST_CASE(bad_options_are_refused) {
   Gradients(s, {m.y}, m.xs, {}, ByBudget(int64_t{1} << 50, std::numeric_limits<int64_t>::max()));
   BOOST_TEST(s.ok(), s.status().ToString());
   refuse(ByScopes({"net", "nets"}), "nothing below the scope 'nets'");
-  refuse(ByScopes({""}), "nothing below the scope ''");
+  for (const std::string& none : {"", "/*", "net/", "ne*", "net/**", "net/*/x", "**"}) {
+    refuse(ByScopes({none}), StrCat("'", none, "' names no scope to recompute"));
+  }
   refuse(ByScopes({"net/layer_0/*"}), "nothing below the scope 'net/layer_0/*'");
 }
 

@@ -107,6 +107,44 @@ BOOST_AUTO_TEST_CASE(variables_are_those_of_a_model_without_replicas) {
   }
 }
 
+// Rows of a table that all towers share, gathered from the variable itself: the gradient asks for
+// the table's shape, on the table's device.
+BOOST_AUTO_TEST_CASE(towers_share_a_table) {
+  const auto loss_of = [](const Scope& on, std::vector<int32_t> ids) {
+    const layers::EmbeddingOptions options{.initializer = init::Constant(0.5)};
+    const Output rows =
+        layers::Embedding(on, Const(on, Literal(Tensor::Vector<int32_t>(std::move(ids)))), 5, 3, options);
+    return Build(on, "Mean", {Build(on, "Square", {rows}), Const(on, {0, 1})});
+  };
+  const auto table_after_a_step = [](const Scope& s, const Operation& init, const Operation& step) {
+    BOOST_REQUIRE_MESSAGE(s.ok(), s.status());
+    auto session = Session::Create(WithDevices(2));
+    REQUIRE_OK(session.status());
+    REQUIRE_OK((*session)->Extend(*s.graph()));
+    REQUIRE_OK((*session)->Run({}, {}, {init}, nullptr));
+    REQUIRE_OK((*session)->Run({}, {}, {step}, nullptr));
+    return NumbersIn((*session)->Get(VariablesIn(s, kTrainableVariables)[0]).value());
+  };
+  const Scope alone = Scope::NewRootScope();
+  const Operation step = train::GradientDescent(0.1f).Minimize(alone, loss_of(alone, {0, 2, 2, 4}));
+  const std::vector<double> want = table_after_a_step(alone, GlobalVariablesInitializer(alone), step);
+  for (const char* shared_on : {"", "/device:CPU:1"}) {
+    const Scope root = Scope::NewRootScope();
+    const Scope s = root.WithDevice(shared_on);
+    const InGraphReplicas replicas(
+        s,
+        [&](const Scope& on, int r) {
+          return loss_of(on, r == 0 ? std::vector<int32_t>{0, 2} : std::vector<int32_t>{2, 4});
+        },
+        [](const Scope&) { return std::make_unique<train::GradientDescent>(0.1f); }, {},
+        {.devices = DevicesOf(2), .variables = InGraphOptions::kShared});
+    const std::vector<double> got = table_after_a_step(root, replicas.initializer(), replicas.update());
+    BOOST_REQUIRE(got.size() == want.size());
+    for (size_t i = 0; i < got.size(); ++i) BOOST_TEST(std::abs(got[i] - want[i]) <= 1e-6, shared_on << " " << i);
+    BOOST_TEST(got[6] < 0.499);  // row 2 has moved
+  }
+}
+
 // Of a block of two layers in each tower, the value between them is told to be computed again: each
 // tower has a copy of its own, on its device, and the updates are the same to the bit.
 std::string BytesAfterSteps(const RecomputeOptions& recompute, InGraphOptions::Variables kind, int copies_of_tower) {

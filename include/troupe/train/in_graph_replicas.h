@@ -67,8 +67,8 @@ struct InGraphOptions {
   Variables variables = kMirrored;
   AllReduceOptions all_reduce = {};  // of mirrored ones; its `mean` is set
   std::string name = "towers";       // of the sub-scope
-  // Of each tower's gradients. Scopes are named from the tower's own on ("encoder/*"); a budget is
-  // each tower's.
+  // Of each tower's gradients. Scopes are named from the tower's own on ("encoder/*"; "" is the
+  // whole tower); a budget is each tower's.
   RecomputeOptions recompute = {};
 };
 

@@ -83,7 +83,8 @@ struct GradientOptions {
   Aggregation aggregation = Aggregation::kAddN;
   Unconnected unconnected = Unconnected::kError;
   std::string name = "gradients";  // prefix of the new nodes' names, made unique
-  std::string device;              // requested device of the new nodes that are not colocated
+  // Requested of new nodes that are not colocated. Those that read a resource stand beside it.
+  std::string device;
   // New nodes that do not stand in a loop of their own run after these.
   std::vector<Node*> control_dependencies;
   SourceLocation location;  // of new nodes whose forward node has none

@@ -70,19 +70,45 @@ double Rate(const Way& way, int threads) {
 
 }  // namespace
 
-double MultiplyAdds(const Scope& scope) {
-  double forward = 0;
-  for (Node* n : scope.graph()->op_nodes()) {
-    const bool batches = n->op().name.starts_with("BatchMatMul");
-    if ((!batches && n->op().name != "MatMul") || n->name().starts_with("gradients/")) continue;
-    const PartialTensorShape a = scope.ShapeOf(Output(n->input(0))), made = scope.ShapeOf(Output({n, 0}));
-    const absl::StatusOr<bool> turned = n->Attr<bool>(batches ? "adj_x" : "transpose_a");
-    if (!a.IsFullyDefined() || !made.IsFullyDefined() || !turned.ok()) return 0;
-    double pairs = static_cast<double>(a.dim(a.rank() - (*turned ? 2 : 1)));
-    for (int i = 0; i < made.rank(); ++i) pairs *= static_cast<double>(made.dim(i));
-    forward += pairs;
+namespace {
+
+double Elements(const PartialTensorShape& shape) {
+  double n = 1;
+  for (int i = 0; i < shape.rank(); ++i) n *= static_cast<double>(shape.dim(i));
+  return n;
+}
+
+// Of how many pairs each number of the node's output is the sum; 0: of no products. Negative: not
+// known.
+double PairsInOne(const Node& n, const PartialTensorShape& a, const PartialTensorShape& b) {
+  const std::string& op = n.op().name;
+  if (op == "Conv2D" || op == "DepthwiseConv2dNative") {
+    if (!b.IsFullyDefined()) return -1;
+    const double window = static_cast<double>(b.dim(0) * b.dim(1));
+    return op == "Conv2D" ? window * static_cast<double>(b.dim(2)) : window;
   }
-  return 3 * forward;
+  const bool batches = op.starts_with("BatchMatMul");
+  if (!batches && op != "MatMul") return 0;
+  const absl::StatusOr<bool> turned = n.Attr<bool>(batches ? "adj_x" : "transpose_a");
+  if (!a.IsFullyDefined() || !turned.ok()) return -1;
+  return static_cast<double>(a.dim(a.rank() - (*turned ? 2 : 1)));
+}
+
+}  // namespace
+
+double MultiplyAdds(const Scope& scope) {
+  double all = 0;
+  for (Node* n : scope.graph()->op_nodes()) {
+    if (n->name().starts_with("gradients/") || n->num_inputs() < 2 || n->num_outputs() < 1) continue;
+    const Output a(n->input(0)), b(n->input(1));
+    const double pairs = PairsInOne(*n, scope.ShapeOf(a), scope.ShapeOf(b));
+    if (pairs == 0) continue;
+    const PartialTensorShape made = scope.ShapeOf(Output({n, 0}));
+    if (pairs < 0 || !made.IsFullyDefined()) return 0;
+    const int fed = (a.node()->op().name == "Placeholder" ? 1 : 0) + (b.node()->op().name == "Placeholder" ? 1 : 0);
+    all += (3 - fed) * pairs * Elements(made);
+  }
+  return all;
 }
 
 double MultiplyAddRate(int threads, double seconds) {

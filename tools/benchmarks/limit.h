@@ -13,7 +13,8 @@
 namespace troupe::bench {
 
 // Pairs of a multiplication and an addition in a training step of the scope's graph: those of each
-// MatMul and BatchMatMul, and as many again for the gradient of each of its operands; nodes below
+// MatMul, BatchMatMul, Conv2D and DepthwiseConv2dNative (windows at the rim as if they were full),
+// and as many again for the gradient of each of its operands that is not fed; nodes below
 // "gradients/" are not counted themselves, since their shapes need not be known. 0: the shape of
 // another one is not known.
 double MultiplyAdds(const Scope& scope);

@@ -1,6 +1,7 @@
 #include "tools/benchmarks/models.h"
 
 #include "examples/language_model/model.h"
+#include "tools/benchmarks/image_models.h"
 #include "troupe/train/adagrad.h"
 #include "troupe/train/embedding.h"
 #include "troupe/train/ftrl.h"
@@ -131,6 +132,8 @@ TrainingModel BuildModel(const Scope& root, const std::string& name, const Gradi
   if (name == "lstm") return Lstm(root);
   if (name == "wide_and_deep") return WideAndDeep(root);
   if (name == "transformer") return Transformer(root, gradients);
+  if (name == "resnet50") return ResNet50(root, gradients);
+  if (name == "mobilenetv2") return MobileNetV2(root, gradients);
   root.UpdateStatus(InvalidArgument("there is no model '", name, "'"));
   return {};
 }

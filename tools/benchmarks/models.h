@@ -6,6 +6,7 @@
 //   lstm           the model of examples/language_model: 2 layers of 650 cells, unrolled, Adam
 //   wide_and_deep  a table of weights by FTRL; embeddings and three layers by Adagrad
 //   transformer    an encoder of six layers, Adam
+//   resnet50, mobilenetv2: image_models.h
 //
 // Thread rule: one thread at a time.
 #ifndef TROUPE_TOOLS_BENCHMARKS_MODELS_H_
@@ -35,8 +36,8 @@ struct TrainingModel {
   int64_t batches = 8;  // different ones
 };
 
-// The scope's error for a name that is none of the above. `gradients`: of the Transformer, whose
-// layers are the scopes layer0, layer1, ...
+// The scope's error for a name that is none of the above. `gradients`: of the networks of images,
+// and of the Transformer, whose layers are the scopes layer0, layer1, ...
 TrainingModel BuildModel(const Scope& root, const std::string& name, const GradientOptions& gradients = {});
 
 }  // namespace troupe::bench

@@ -8,7 +8,9 @@ from measure import Failed, Program, Row
 MODELS = [("word2vec", "word2vec: 50,000 words, width 128, batch 128, 64 drawn", 1 / 1.5),
           ("lstm", "LSTM language model: 2x650, 35 steps, batch 20, 10,000 words", 1 / 1.5),
           ("wide_and_deep", "wide and deep: 10 crossings, 8 embeddings, 1024-512-256, batch 256", 1 / 1.5),
-          ("transformer", "Transformer encoder: 6 layers of 256, batch 16 of 64 words", 0.9)]
+          ("transformer", "Transformer encoder: 6 layers of 256, batch 16 of 64 words", 0.9),
+          ("resnet50", "ResNet-50, batch 8 of 224x224", 0.9),
+          ("mobilenetv2", "MobileNet v2, batch 8 of 224x224", 0.9)]
 SAME = 1e-4  # how far the losses of the first steps may be apart, relative
 
 

@@ -1,19 +1,22 @@
 // Times the training step of a model of models.h (serve.h says how samples are asked for; a sample
 // is the seconds of a step).
 //
-//   models word2vec|lstm|wide_and_deep|transformer [--threads N] [--seconds S] [--losses N]
-//          [--recompute SCOPE,... | --recompute_budget BYTES]
+//   models NAME (models.h) [--threads N] [--seconds S] [--losses N]
+//          [--recompute SCOPE,... | --recompute_budget BYTES] [--profile N]
 //
 // The head has the losses of the first steps, which the rivals' programs must have, too: all begin
 // with equal values, and read equal batches. The tail has `limit_s`, what the step's matrix
 // products would take at least (limit.h; 0 where that is not known), and the most memory that the
-// tensors of a step take, predicted and measured.
+// tensors of a step take, predicted and measured. With --profile nothing is asked for: N steps are
+// timed as a whole, N more by node, and a table says where the time goes.
 #include <CLI/CLI.hpp>
 
+#include "examples/mnist/profile.h"
 #include "tools/benchmarks/draw.h"
 #include "tools/benchmarks/limit.h"
 #include "tools/benchmarks/models.h"
 #include "tools/benchmarks/serve.h"
+#include "troupe/proto/config.pb.h"
 #include "troupe/step_memory.h"
 
 namespace {
@@ -23,7 +26,7 @@ using namespace troupe::bench;  // NOLINT
 
 struct Flags {
   std::string model;
-  int threads = 1, losses = 5;
+  int threads = 1, losses = 5, profile = 0;
   double seconds = 0.4;
   GradientOptions gradients;
 };
@@ -79,6 +82,22 @@ int64_t PredictedPeak(const Scope& root, const TrainingModel& m, const OutputLis
   return Need(PredictStepMemory(*root.graph(), names, {m.loss.name()}, {m.train.name()}, options)).peak_bytes;
 }
 
+void Profile(const Callable& step, const std::vector<Tensor>& batch, int steps) {
+  mnist::StepProfile profile;
+  RunOptions by_node;
+  by_node.collect_stats = true;
+  std::vector<Tensor> out;
+  for (int i = 0; i < steps; ++i) {
+    const Clock::time_point start = Clock::now();
+    Need(step.Run(batch, &out));
+    profile.AddStep(0, static_cast<int64_t>(SecondsSince(start) * 1e9));
+    proto::RunMetadata metadata;
+    Need(step.Run(by_node, batch, &out, &metadata));
+    profile.Add(metadata);
+  }
+  profile.Print();
+}
+
 int Main(const Flags& flags) {
   const Scope root = Scope::NewRootScope();
   const TrainingModel m = BuildModel(root, flags.model, flags.gradients);
@@ -115,6 +134,10 @@ int Main(const Flags& flags) {
     std::snprintf(text, sizeof text, "%s%.9g", i > 0 ? "," : "", static_cast<double>(out[0].scalar<float>()));
     losses += text;
   }
+  if (flags.profile > 0) {
+    Profile(step, batches[0], flags.profile);
+    return 0;
+  }
   const auto in_use = [&] { return session->runtime()->devices()[0].memory; };
   session->runtime()->ResetPeakMemory();
   out.clear();
@@ -146,6 +169,7 @@ int main(int argc, char** argv) {
   app.add_option("model", flags.model)->required();
   app.add_option("--threads", flags.threads)->check(CLI::Range(1, 1024));
   app.add_option("--seconds", flags.seconds, "of a sample");
+  app.add_option("--profile", flags.profile, "so many steps by node")->check(CLI::Range(1, 1000000));
   app.add_option("--losses", flags.losses, "of so many first steps")->check(CLI::Range(1, 1000000));
   app.add_option("--recompute", flags.gradients.recompute.scopes, "what is below these scopes for the gradients")
       ->delimiter(',');

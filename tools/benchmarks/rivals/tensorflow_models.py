@@ -1,6 +1,6 @@
 """The training steps of models_main.cc in TensorFlow: a graph session, or tf.function, whichever is faster.
 
-    tensorflow_models.py word2vec|lstm|wide_and_deep|transformer THREADS SECONDS [WAY]
+    tensorflow_models.py NAME THREADS SECONDS [WAY]       NAME: one of model_data.MODELS
 
 With WAY, "a session" or another of those below, that one alone is tried.
 """
@@ -98,6 +98,64 @@ def transformer(variables, words, wanted):
     return words_loss(tf.reshape(norm(h), [-1, model.width]), *variables, wanted)
 
 
+class ImageLayers:
+    """The layers of model_data.Images.build. `moving`: pairs of variables, `updates` the operations that move them."""
+
+    def __init__(self, variables, moving):
+        self.variables, self.moving, self.updates = iter(variables), iter(moving), []
+
+    def channels(self, y):
+        return int(y.shape[-1])
+
+    def normed(self, y, activation):
+        gamma, beta = next(self.variables), next(self.variables)
+        y, *found = v1.nn.fused_batch_norm(y, gamma, beta, epsilon=model.epsilon, is_training=True)
+        self.updates += [m.assign_sub((m - now) * (1 - model.keep)) for m, now in zip(next(self.moving), found)]
+        return self.activation(y, activation)
+
+    def conv(self, y, window, filters, stride, activation=None):
+        return self.normed(v1.nn.conv2d(y, next(self.variables), strides=[1, stride, stride, 1], padding="SAME"), activation)
+
+    def depthwise(self, y, stride, activation=None):
+        return self.normed(v1.nn.depthwise_conv2d_native(y, next(self.variables), strides=[1, stride, stride, 1], padding="SAME"), activation)
+
+    def max_pool(self, y):
+        return tf.nn.max_pool2d(y, 3, 2, "SAME")
+
+    def activation(self, y, name):
+        return {"relu": tf.nn.relu, "relu6": tf.nn.relu6}[name](y) if name else y
+
+    def add(self, y, z):
+        return y + z
+
+    def classes(self, y):
+        return tf.nn.bias_add(tf.matmul(tf.reduce_mean(y, [1, 2]), next(self.variables)), next(self.variables))
+
+
+def moving_variables():
+    sizes = [shape for kind, shape in model.variables if kind == "gamma"]
+    return [[v1.Variable(make(shape), use_resource=True, trainable=False) for make in (tf.zeros, tf.ones)] for shape in sizes]
+
+
+def image_loss():
+    """The loss; what moves the moving variables is in loss.updates afterwards. These variables are made once for each graph."""
+    made = {}
+
+    def loss(variables, images, wanted):
+        # In a function they are made outside, when it is first traced.
+        graph = v1.get_default_graph()
+        graph = None if graph.building_function else graph
+        if graph not in made:
+            with tf.init_scope():
+                made[graph] = moving_variables()
+        layers = ImageLayers(variables, made[graph])
+        logits = model.build(layers, images)
+        loss.updates = layers.updates
+        return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=wanted, logits=logits))
+    loss.updates = []
+    return loss
+
+
 def updater():
     """A function that makes, of the loss's gradients and the variables, the update; optimizers are made once."""
     if name == "wide_and_deep":
@@ -106,6 +164,8 @@ def updater():
         return lambda pairs: tf.group(ftrl.apply_gradients(pairs[:1]), adagrad.apply_gradients(pairs[1:]))
     if name == "word2vec":
         return v1.train.AdagradOptimizer(model.rate).apply_gradients
+    if issubclass(model, data.Images):
+        return v1.train.MomentumOptimizer(model.rate, model.momentum).apply_gradients
     adam = v1.train.AdamOptimizer(model.rate)
     if name == "transformer":
         return adam.apply_gradients
@@ -124,7 +184,7 @@ def by_session(loss_of):
             variables = [v1.Variable(h, use_resource=True) for h in holders]
             feeds = [v1.placeholder(dtype, shape) for shape, dtype, _ in model.feeds]
             loss = loss_of(variables, *feeds)
-            train = updater()(list(zip(tf.gradients(loss, variables), variables)))
+            train = tf.group(updater()(list(zip(tf.gradients(loss, variables), variables))), *getattr(loss_of, "updates", []))
             session = v1.Session(graph=graph, config=v1.ConfigProto(inter_op_parallelism_threads=threads, intra_op_parallelism_threads=threads))
             session.run(v1.global_variables_initializer(), dict(zip(holders, values)))
             call = session.make_callable([loss, train], feed_list=feeds)
@@ -148,7 +208,7 @@ def by_function(loss_of):
 
 
 values, batches = data.initial_values(model), data.batches(model)
-losses = {"word2vec": word2vec, "wide_and_deep": wide_and_deep, "transformer": transformer}
+losses = {"word2vec": word2vec, "wide_and_deep": wide_and_deep, "transformer": transformer, "resnet50": image_loss(), "mobilenetv2": image_loss()}
 if name == "lstm":
     ways = {"a session": by_session(lstm(cells_unrolled)), "a session, BlockLSTM": by_session(lstm(cells_block)), "tf.function": by_function(lstm(cells_unrolled))}
 else:

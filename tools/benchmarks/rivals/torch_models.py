@@ -1,8 +1,8 @@
 """The training steps of models_main.cc in PyTorch: eager, or what torch.compile makes of it, whichever is faster.
 
-    torch_models.py word2vec|lstm|wide_and_deep|transformer THREADS SECONDS [WAY]
+    torch_models.py NAME THREADS SECONDS [WAY]       NAME: one of model_data.MODELS
 
-With WAY, "eager" or "torch.compile", that one alone is tried. Where the loss draws classes (word2vec), they are drawn beforehand, which favours PyTorch, and the losses are others than TensorFlow's.
+With WAY, "eager" or another of those below, that one alone is tried. Where the loss draws classes (word2vec), they are drawn beforehand, which favours PyTorch, and the losses are others than TensorFlow's.
 """
 import itertools
 import sys
@@ -98,6 +98,62 @@ def transformer(variables, words, wanted):
     return F.cross_entropy(dense(norm(h).reshape(-1, model.width)), wanted.reshape(-1).long())
 
 
+class ImageLayers:
+    """The layers of model_data.Images.build."""
+
+    def __init__(self, variables, moving):
+        self.variables, self.moving = iter(variables), iter(moving)
+
+    def channels(self, y):
+        return y.shape[1]
+
+    def normed(self, y, activation):
+        gamma, beta = next(self.variables), next(self.variables)
+        y = F.batch_norm(y, *next(self.moving), gamma, beta, True, 1 - model.keep, model.epsilon)
+        return self.activation(y, activation)
+
+    def conv(self, y, window, filters, stride, activation=None):
+        if window == 1 and stride == 2:
+            # Of turned images, TensorFlow's every other pixel begins with the second.
+            y, stride = y[:, :, 1::2, 1::2], 1
+        return self.normed(F.conv2d(y, next(self.variables), None, stride, window // 2), activation)
+
+    def depthwise(self, y, stride, activation=None):
+        return self.normed(F.conv2d(y, next(self.variables), None, stride, 1, 1, y.shape[1]), activation)
+
+    def max_pool(self, y):
+        return F.max_pool2d(y, 3, 2, 1)
+
+    def activation(self, y, name):
+        return {"relu": F.relu, "relu6": F.relu6}[name](y) if name else y
+
+    def add(self, y, z):
+        return y + z
+
+    def classes(self, y):
+        kernel, bias = next(self.variables), next(self.variables)
+        return torch.addmm(bias, y.mean([2, 3]), kernel)
+
+
+class ImageNetwork:
+    """TensorFlow's SAME, of even sides and a stride of 2, leaves out the first row where PyTorch's padding leaves out the last one: images and windows are turned by half a turn, and the sums are the same."""
+
+    def __init__(self, values, order):
+        self.order = {"memory_format": order}
+        self.moving = [[torch.zeros_like(v), torch.ones_like(v)] for v, (kind, _) in zip(values, model.variables) if kind == "gamma"]
+        self.variables = [nn.Parameter(self.turned(v)) for v in values]
+
+    def turned(self, v):
+        if v.dim() != 4:
+            return v
+        # A convolution by channel has [height, width, channels, 1], where PyTorch's outputs are the channels.
+        dims = (2, 3, 0, 1) if v.shape[3] == 1 else (3, 2, 0, 1)
+        return v.permute(dims).flip(2, 3).contiguous(**self.order)
+
+    def __call__(self, images, wanted):
+        return F.cross_entropy(model.build(ImageLayers(self.variables, self.moving), images), wanted.long())
+
+
 class Ftrl(torch.optim.Optimizer):
     """McMahan et al. (2013), of sparse gradients: what TensorFlow's SparseApplyFtrl does with the rows."""
 
@@ -120,13 +176,16 @@ class Ftrl(torch.optim.Optimizer):
                 p[rows] = torch.where(linear.abs() > group["l1"], (linear.sign() * group["l1"] - linear) * group["rate"] / after.sqrt(), torch.zeros_like(linear))
 
 
-def make_loss_and_optimizers():
-    """(loss of what is fed, parameters, their optimizers)"""
+def make_loss_and_optimizers(order):
+    """(loss of what is fed, parameters, their optimizers). `order`: of images in memory."""
     values = [torch.from_numpy(v) for v in data.initial_values(model)]
     if name == "lstm":
         language = Language(values)
         learned = [p for p in language.parameters() if p.requires_grad]
         return language, learned, [torch.optim.Adam(learned, model.rate, fused=True)]
+    if issubclass(model, data.Images):
+        network = ImageNetwork(values, order)
+        return network, network.variables, [torch.optim.SGD(network.variables, model.rate, model.momentum, fused=True)]
     # A table of numbers is one of rows, as F.embedding wants it.
     variables = [nn.Parameter(v[:, None] if name == "word2vec" and v.dim() == 1 else v) for v in values]
     adagrad = lambda parameters, rate: torch.optim.Adagrad(parameters, rate, initial_accumulator_value=0.1)
@@ -147,8 +206,11 @@ def as_in_tensorflow(optimizer, steps):
             group["eps"] = 1e-8 / (1 - group["betas"][1] ** steps) ** 0.5
 
 
-def prepare(compiled):
-    loss_of, learned, optimizers = make_loss_and_optimizers()
+def prepare(compiled, order=torch.contiguous_format):
+    loss_of, learned, optimizers = make_loss_and_optimizers(order)
+    given = batches
+    if issubclass(model, data.Images):
+        given = [[images.permute(0, 3, 1, 2).flip(2, 3).contiguous(memory_format=order), wanted] for images, wanted in batches]
     if compiled:
         loss_of = torch.compile(loss_of)
 
@@ -159,7 +221,7 @@ def prepare(compiled):
         for o in optimizers:
             o.zero_grad()
             as_in_tensorflow(o, steps)
-        loss = loss_of(*batches[i % len(batches)])
+        loss = loss_of(*given[i % len(given)])
         loss.backward()
         if name == "lstm":
             nn.utils.clip_grad_norm_(learned, model.clip)
@@ -175,7 +237,10 @@ if name == "word2vec":
         classes, expected = drawn_classes()
         logs = [torch.from_numpy(np.log(expected(k)).astype(np.float32)) for k in (batch[1].numpy()[:, 0], classes)]
         batch += [torch.from_numpy(classes), *logs]
-way, step, losses = data.fastest({"eager": lambda: prepare(False), "torch.compile": lambda: prepare(True)}, *sys.argv[4:])
+ways = {"eager": lambda: prepare(False), "torch.compile": lambda: prepare(True)}
+if issubclass(model, data.Images):
+    ways.update({"eager, channels last": lambda: prepare(False, torch.channels_last), "torch.compile, channels last": lambda: prepare(True, torch.channels_last)})
+way, step, losses = data.fastest(ways, *sys.argv[4:])
 head = {"version": torch.__version__, "way": way, "losses": losses}
 if name == "word2vec":
     del head["losses"]

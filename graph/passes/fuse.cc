@@ -124,6 +124,7 @@ absl::StatusOr<int> FuseNodes(Graph* graph, const KernelLookup& kernels, StillWa
   Fuser fuser(graph, kernels, wanted);
   TROUPE_RETURN_IF_ERROR(FuseProductSums(&fuser));
   TROUPE_RETURN_IF_ERROR(FuseProducts(&fuser));
+  TROUPE_RETURN_IF_ERROR(FuseBatchNorms(&fuser));
   TROUPE_RETURN_IF_ERROR(FuseConvolutionGradients(&fuser));
   TROUPE_RETURN_IF_ERROR(FuseElementwise(&fuser));
   return fuser.removed();

@@ -6,6 +6,8 @@
 //                                                      Elu; the normalisation is that of inference,
 //                                                      float32; x * sigmoid(x) is an activation, too
 //   the same of DepthwiseConv2dNative                  _FusedDepthwiseConv2dNative
+//   FusedBatchNorm of images + Relu or Relu6           _FusedBatchNormEx (float32)
+//   ReluGrad or Relu6Grad + FusedBatchNormGrad of one  _FusedBatchNormGradEx
 //   ReluGrad of a Conv2DBackpropInput                  _Conv2DBackpropInputReluGrad
 //   Conv2DBackpropFilter and BiasAddGrad of the same   _Conv2DBackpropFilterBias (float32)
 //   AddN of MatMuls of transposed left operands        _SumOfProducts (float32): the gradient of a

@@ -59,6 +59,7 @@ class Fuser {
 // The families. Each fuses all it finds.
 absl::Status FuseProductSums(Fuser* fuser);  // AddN of MatMuls
 absl::Status FuseProducts(Fuser* fuser);     // MatMul and Conv2D with bias and activation
+absl::Status FuseBatchNorms(Fuser* fuser);   // those with an activation, and their gradients
 absl::Status FuseConvolutionGradients(Fuser* fuser);
 absl::Status FuseElementwise(Fuser* fuser);
 

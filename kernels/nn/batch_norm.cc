@@ -34,21 +34,61 @@ absl::StatusOr<Tensor> Restored(KernelContext& ctx, Tensor t, const ChannelView&
   return Narrowed(ctx, std::move(out), dtype);
 }
 
-// Runs f(first row, rows, sums) over ranges of rows, each with `width` sums of its own, and adds
-// these up in order.
+// Runs f(first row, rows, sums, scratch) over ranges of rows, each with 2 * channels sums of its
+// own, which it gives back one behind the other.
+struct RangeSums {
+  int64_t ranges;
+  std::vector<double> sums;
+};
 template <class F>
-std::vector<double> SumRows(ComputeThreads* threads, int64_t rows, int64_t channels, int64_t width, F f) {
+RangeSums SumRanges(ComputeThreads* threads, int64_t rows, int64_t channels, F f) {
   const int64_t ranges = std::max<int64_t>(1, threads->NumRanges(rows, 0.5 * static_cast<double>(channels)));
-  std::vector<double> partial(ranges * width), sums(width);
+  RangeSums r{ranges, std::vector<double>(ranges * 2 * channels)};
   threads->ParallelRanges(ranges, ranges, [&](int64_t first, int64_t limit) {
-    for (int64_t r = first; r < limit; ++r) {
+    std::vector<float> scratch(kNormScratch * channels);
+    for (int64_t i = first; i < limit; ++i) {
       int64_t b, e;
-      ComputeThreads::Range(rows, ranges, r, &b, &e);
-      f(b, e - b, partial.data() + r * width);
+      ComputeThreads::Range(rows, ranges, i, &b, &e);
+      f(b, e - b, r.sums.data() + i * 2 * channels, scratch.data());
     }
   });
-  for (int64_t i = 0; i < ranges * width; ++i) sums[i % width] += partial[i];
-  return sums;
+  return r;
+}
+
+// The mean of each channel, and then the sum of the squares of the differences from it.
+std::vector<double> Moments(ComputeThreads* threads, const float* x, int64_t rows, int64_t channels) {
+  const BatchNormTable& loops = PickBatchNorm();
+  const RangeSums of = SumRanges(threads, rows, channels, [&](int64_t b, int64_t count, double* s, float* scratch) {
+    if (count > 0) loops.moments(x + b * channels, s, s + channels, scratch, count, channels);
+  });
+  std::vector<double> all(of.sums.begin(), of.sums.begin() + 2 * channels);
+  int64_t before, first;
+  ComputeThreads::Range(rows, of.ranges, 0, &first, &before);
+  for (int64_t i = 1; i < of.ranges; ++i) {
+    int64_t b, e;
+    ComputeThreads::Range(rows, of.ranges, i, &b, &e);
+    if (e == b) continue;
+    const double n = static_cast<double>(e - b), sum = static_cast<double>(e);
+    const double* const part = of.sums.data() + i * 2 * channels;
+    for (int64_t c = 0; c < channels; ++c) {
+      const double away = part[c] - all[c];
+      all[c] += away * n / sum;
+      all[channels + c] += part[channels + c] + away * away * n * static_cast<double>(b) / sum;
+    }
+  }
+  return all;
+}
+
+// The sums of the gradients, and then of their products with x - mean.
+std::vector<double> GradientSums(ComputeThreads* threads, NormActivation activation, const float* dy, const float* x,
+                                 const NormVectors& v, int64_t rows, int64_t channels) {
+  const auto run = PickBatchNorm().sum_products[static_cast<int>(activation)];
+  const RangeSums of = SumRanges(threads, rows, channels, [&](int64_t b, int64_t count, double* s, float* scratch) {
+    run(dy + b * channels, x + b * channels, v, s, s + channels, scratch, count, channels);
+  });
+  std::vector<double> all(2 * channels);
+  for (size_t i = 0; i < of.sums.size(); ++i) all[i % all.size()] += of.sums[i];
+  return all;
 }
 
 absl::Status CheckRank(const Tensor& x) {
@@ -59,6 +99,30 @@ absl::Status CheckVector(const char* what, const Tensor& t, int64_t channels) {
   if (t.rank() == 1 && t.dim(0) == channels) return absl::OkStatus();
   return InvalidArgument(what, " must have one element for each of the ", channels, " channels, but its shape is ",
                          t.shape().DebugString());
+}
+
+// An op without that attr does nothing behind the normalisation.
+NormActivation ReadActivation(KernelInit& init) {
+  const absl::StatusOr<std::string> mode = init.node().Attr<std::string>("activation_mode");
+  if (!mode.ok() || *mode == "Identity") return NormActivation::kNone;
+  if (*mode == "Relu") return NormActivation::kRelu;
+  if (*mode == "Relu6") return NormActivation::kRelu6;
+  init.Fail(Unimplemented("activation_mode '", *mode, "' is not known here"));
+  return NormActivation::kNone;
+}
+// Of the ops that take a residual sum along.
+void RefuseSideInputs(KernelInit& init) {
+  const absl::StatusOr<int64_t> sides = init.node().Attr<int64_t>("num_side_inputs");
+  if (sides.ok() && *sides != 0) init.Fail(Unimplemented("side inputs are not known here: ", *sides));
+}
+
+// `status` with the address of the normalisation among the nodes that a fused one replaces.
+absl::Status AtNorm(const absl::Status& status, const ReplacedNodes& replaced, const KernelNode& node) {
+  if (status.ok()) return status;
+  for (const std::string& op : replaced.ops()) {
+    if (op.starts_with("FusedBatchNorm")) return replaced.At(status, op, node);
+  }
+  return status;
 }
 
 // scale / sqrt(variance + epsilon) of each channel, from float32.
@@ -120,9 +184,15 @@ BatchNormKernel::BatchNormKernel(KernelInit& init)
     : epsilon_(init.Attr<float>("epsilon")),
       factor_(init.Attr<float>("exponential_avg_factor")),
       channels_first_(ChannelsFirst(init.node())),
-      training_(init.Attr<bool>("is_training")) {}
+      training_(init.Attr<bool>("is_training")),
+      activation_(ReadActivation(init)),
+      replaced_(init.node()) {
+  RefuseSideInputs(init);
+}
 
-absl::Status BatchNormKernel::Compute(KernelContext& ctx) {
+absl::Status BatchNormKernel::Compute(KernelContext& ctx) { return AtNorm(Normalise(ctx), replaced_, ctx.node()); }
+
+absl::Status BatchNormKernel::Normalise(KernelContext& ctx) const {
   const Tensor& x_in = ctx.input(0);
   TROUPE_RETURN_IF_ERROR(CheckRank(x_in));
   const ChannelView view = ViewChannels(x_in, channels_first_);
@@ -145,7 +215,6 @@ absl::Status BatchNormKernel::Compute(KernelContext& ctx) {
         *kv = keep_variance.data<float>();
   TROUPE_ASSIGN_OR_RETURN(const Tensor x, Rows(ctx, x_in, view));
   const float* xp = x.data<float>();
-  const BatchNormTable& loops = PickBatchNorm();
   if (!training_) {
     std::memcpy(m, old_mean.raw(), channels * sizeof(float));
     std::memcpy(v, old_variance.raw(), channels * sizeof(float));
@@ -158,17 +227,12 @@ absl::Status BatchNormKernel::Compute(KernelContext& ctx) {
     std::fill_n(kv, channels, std::nanf(""));
   } else {
     const double n = static_cast<double>(rows);
-    std::vector<double> sums =
-        SumRows(ctx.threads(), rows, channels, channels,
-                [&](int64_t b, int64_t count, double* s) { loops.sum(xp + b * channels, s, count, channels); });
-    for (int64_t c = 0; c < channels; ++c) m[c] = static_cast<float>(sums[c] / n);
-    sums = SumRows(ctx.threads(), rows, channels, channels, [&](int64_t b, int64_t count, double* s) {
-      loops.sum_squares(xp + b * channels, m, s, count, channels);
-    });
+    const std::vector<double> sums = Moments(ctx.threads(), xp, rows, channels);
     for (int64_t c = 0; c < channels; ++c) {
-      v[c] = static_cast<float>(sums[c] / n);
-      km[c] = m[c];
-      kv[c] = static_cast<float>(sums[c] / std::max(n - 1, 1.0));
+      const double squares = sums[channels + c];
+      m[c] = km[c] = static_cast<float>(sums[c]);
+      v[c] = static_cast<float>(squares / n);
+      kv[c] = static_cast<float>(squares / std::max(n - 1, 1.0));
       if (factor_ != 1) {
         km[c] = (1 - factor_) * old_mean.data<float>()[c] + factor_ * km[c];
         kv[c] = (1 - factor_) * old_variance.data<float>()[c] + factor_ * kv[c];
@@ -177,8 +241,10 @@ absl::Status BatchNormKernel::Compute(KernelContext& ctx) {
   }
   const std::vector<float> a = Factors(scale, v, epsilon_);
   TROUPE_ASSIGN_OR_RETURN(Tensor y, ctx.AllocateTemp(DType::kFloat, x_in.shape()));
+  const NormVectors vectors = {m, a.data(), offset.data<float>()};
+  const auto run = PickBatchNorm().scale[static_cast<int>(activation_)];
   ctx.threads()->ParallelFor(rows, 0.3 * static_cast<double>(channels), [&](int64_t b, int64_t e) {
-    loops.scale(xp + b * channels, m, a.data(), offset.data<float>(), y.data<float>() + b * channels, e - b, channels);
+    run(xp + b * channels, vectors, y.data<float>() + b * channels, e - b, channels);
   });
   TROUPE_ASSIGN_OR_RETURN(y, Restored(ctx, std::move(y), view, x_in.dtype()));
   ctx.set_output(0, std::move(y));
@@ -193,9 +259,23 @@ absl::Status BatchNormKernel::Compute(KernelContext& ctx) {
 BatchNormGradKernel::BatchNormGradKernel(KernelInit& init)
     : epsilon_(init.Attr<float>("epsilon")),
       channels_first_(ChannelsFirst(init.node())),
-      training_(init.Attr<bool>("is_training")) {}
+      training_(init.Attr<bool>("is_training")),
+      activation_(ReadActivation(init)),
+      replaced_(init.node()) {
+  RefuseSideInputs(init);
+}
 
 absl::Status BatchNormGradKernel::Compute(KernelContext& ctx) {
+  return AtNorm(Differentiate(ctx), replaced_, ctx.node());
+}
+
+absl::Status BatchNormGradKernel::Differentiate(KernelContext& ctx) const {
+  // y has the shape of x, so this is what the gradient of the activation would say.
+  if (activation_ != NormActivation::kNone && !ctx.input(0).SameShape(ctx.input(7))) {
+    const absl::Status s = InvalidArgument("the gradient ", ctx.input(0).shape().DebugString(), " and the features ",
+                                           ctx.input(7).shape().DebugString(), " must have the same shape");
+    return replaced_.At(s, activation_ == NormActivation::kRelu ? "ReluGrad" : "Relu6Grad", ctx.node());
+  }
   const Tensor& x_in = ctx.input(1);
   TROUPE_RETURN_IF_ERROR(CheckRank(x_in));
   if (!ctx.input(0).SameShape(x_in)) {
@@ -208,16 +288,29 @@ absl::Status BatchNormGradKernel::Compute(KernelContext& ctx) {
   TROUPE_RETURN_IF_ERROR(CheckVector("reserve_space_1", ctx.input(3), channels));
   TROUPE_RETURN_IF_ERROR(CheckVector("reserve_space_2", ctx.input(4), channels));
   const DType u = ctx.output_type(1);
-  TROUPE_ASSIGN_OR_RETURN(const Tensor dy, Rows(ctx, ctx.input(0), view));
-  TROUPE_ASSIGN_OR_RETURN(const Tensor x, Rows(ctx, x_in, view));
+  // As they are, dx may take the place of dy.
+  const bool as_they_are = view.inner == 1 && x_in.dtype() == DType::kFloat;
+  Tensor dy, x;
+  if (!as_they_are) {
+    TROUPE_ASSIGN_OR_RETURN(dy, Rows(ctx, ctx.input(0), view));
+    TROUPE_ASSIGN_OR_RETURN(x, Rows(ctx, x_in, view));
+  }
   const Tensor scale = Widened(ctx, ctx.input(2)), mean = Widened(ctx, ctx.input(3)),
                variance = Widened(ctx, ctx.input(4));
-  const float *dp = dy.data<float>(), *xp = x.data<float>(), *m = mean.data<float>();
-  const BatchNormTable& loops = PickBatchNorm();
-  const std::vector<double> sums =
-      SumRows(ctx.threads(), rows, channels, 2 * channels, [&](int64_t b, int64_t count, double* s) {
-        loops.sum_products(dp + b * channels, xp + b * channels, m, s, s + channels, count, channels);
-      });
+  const float *dp = (as_they_are ? ctx.input(0) : dy).data<float>(), *xp = (as_they_are ? x_in : x).data<float>(),
+              *m = mean.data<float>();
+  NormVectors vectors = {m, nullptr, nullptr};
+  std::vector<float> factors(channels);
+  Tensor offset;
+  if (activation_ != NormActivation::kNone) {
+    TROUPE_RETURN_IF_ERROR(CheckVector("offset", ctx.input(6), channels));
+    factors = Factors(scale, variance.data<float>(), epsilon_);
+    offset = Widened(ctx, ctx.input(6));
+    vectors = {m, factors.data(), offset.data<float>()};
+  } else {
+    vectors.a = vectors.b = factors.data();  // read, and not used
+  }
+  const std::vector<double> sums = GradientSums(ctx.threads(), activation_, dp, xp, vectors, rows, channels);
   const TensorShape vector({channels});
   TROUPE_ASSIGN_OR_RETURN(Tensor d_scale, ctx.AllocateTemp(DType::kFloat, vector));
   TROUPE_ASSIGN_OR_RETURN(Tensor d_offset, ctx.AllocateTemp(DType::kFloat, vector));
@@ -233,13 +326,22 @@ absl::Status BatchNormGradKernel::Compute(KernelContext& ctx) {
     b[c] = training_ ? static_cast<float>(-s * inverse * inverse * sums[channels + c] / n) : 0;
     d[c] = training_ ? static_cast<float>(-s * sums[c] / n) : 0;
   }
-  TROUPE_ASSIGN_OR_RETURN(Tensor dx, ctx.AllocateTemp(DType::kFloat, x_in.shape()));
-  ctx.threads()->ParallelFor(rows, 0.4 * static_cast<double>(channels), [&](int64_t first, int64_t limit) {
-    loops.combine(dp + first * channels, xp + first * channels, m, a.data(), b.data(), d.data(),
-                  dx.data<float>() + first * channels, limit - first, channels);
-  });
-  TROUPE_ASSIGN_OR_RETURN(dx, Restored(ctx, std::move(dx), view, x_in.dtype()));
-  ctx.set_output(0, std::move(dx));
+  const auto run = PickBatchNorm().combine[static_cast<int>(activation_)];
+  const auto combine = [&](float* dx) {
+    ctx.threads()->ParallelFor(rows, 0.4 * static_cast<double>(channels), [&](int64_t first, int64_t limit) {
+      const int64_t at = first * channels;
+      run(dp + at, xp + at, vectors, a.data(), b.data(), d.data(), dx + at, limit - first, channels);
+    });
+  };
+  if (as_they_are) {
+    TROUPE_ASSIGN_OR_RETURN(Tensor * dx, ctx.ForwardOrAllocate({0}, 0, x_in.shape()));
+    combine(dx->data<float>());
+  } else {
+    TROUPE_ASSIGN_OR_RETURN(Tensor dx, ctx.AllocateTemp(DType::kFloat, x_in.shape()));
+    combine(dx.data<float>());
+    TROUPE_ASSIGN_OR_RETURN(dx, Restored(ctx, std::move(dx), view, x_in.dtype()));
+    ctx.set_output(0, std::move(dx));
+  }
   ctx.set_output(1, Narrowed(ctx, std::move(d_scale), u));
   ctx.set_output(2, Narrowed(ctx, std::move(d_offset), u));
   for (int i = 3; i < 5; ++i) {

@@ -8,7 +8,9 @@
 
 #include <vector>
 
+#include "kernels/nn/batch_norm_loops.h"
 #include "kernels/nn/conv_epilogue.h"
+#include "kernels/replaced_nodes.h"
 #include "troupe/gradient_function.h"
 #include "troupe/kernel.h"
 #include "troupe/op_def.h"
@@ -35,26 +37,37 @@ absl::StatusOr<GivenNorm> ReadGivenNorm(const KernelContext& ctx, int first, int
 // Inputs (x, scale, offset, mean, variance); outputs (y, mean and variance to keep, two or three
 // reserves for the gradient). Where is_training: y is normalised by the batch's own mean and
 // variance, and what is kept is these (the variance corrected for its bias), blended into the
-// inputs mean and variance by exponential_avg_factor when that is not 1.
+// inputs mean and variance by exponential_avg_factor when that is not 1. With an attr
+// activation_mode, y goes through that.
 class BatchNormKernel {
  public:
   explicit BatchNormKernel(KernelInit& init);
   absl::Status Compute(KernelContext& ctx);
 
  private:
+  absl::Status Normalise(KernelContext& ctx) const;
+
   float epsilon_, factor_;
   bool channels_first_, training_;
+  NormActivation activation_;
+  const ReplacedNodes replaced_;
 };
 
 // Inputs (dy, x, scale, mean, variance, ...); outputs (dx, d scale, d offset, two unused ones).
+// With an attr activation_mode, dy is the gradient of what that gave, and the last inputs are the
+// reserve, offset and y.
 class BatchNormGradKernel {
  public:
   explicit BatchNormGradKernel(KernelInit& init);
   absl::Status Compute(KernelContext& ctx);
 
  private:
+  absl::Status Differentiate(KernelContext& ctx) const;
+
   float epsilon_;
   bool channels_first_, training_;
+  NormActivation activation_;
+  const ReplacedNodes replaced_;
 };
 
 }  // namespace troupe

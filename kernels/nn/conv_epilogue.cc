@@ -80,8 +80,10 @@ void FinishForward(const ConvEpilogue<T>& e, int64_t pixels, int64_t channels, T
     T* const out = output + p * channels;
     if (e.bias != nullptr) BiasLoopsOf<T>().add(out, pattern.data(), out, n, static_cast<int64_t>(pattern.size()));
     if constexpr (std::is_same_v<T, float>) {
-      if (e.norm != nullptr)
-        PickBatchNorm().scale(out, e.norm->mean, e.norm->factor, e.norm->offset, out, some, channels);
+      if (e.norm != nullptr) {
+        PickBatchNorm().scale[static_cast<int>(NormActivation::kNone)](
+            out, {e.norm->mean, e.norm->factor, e.norm->offset}, out, some, channels);
+      }
     }
     if (e.addend != nullptr) AddTo(e.addend + p * channels, out, n);
     Activate(e.activation, out, n);

@@ -1,5 +1,6 @@
 // FusedBatchNorm, its versions and their gradients: batch normalisation
-// (https://arxiv.org/abs/1502.03167) of images.
+// (https://arxiv.org/abs/1502.03167) of images. Those whose names begin with _ are made by the pass
+// that fuses nodes; graphs from TensorFlow may have them too.
 #include <string_view>
 
 #include "kernels/common/types.h"
@@ -79,6 +80,64 @@ const OpRegistrar grad_v2 = GradOp(kV2);
 TROUPE_CPU_KERNEL("FusedBatchNormGradV2").Type<float>("U").Class<BatchNormGradKernel>();
 const OpRegistrar grad_v3 = GradOp(kV3);
 TROUPE_CPU_KERNEL("FusedBatchNormGradV3").Type<BFloat16, float>("U").Class<BatchNormGradKernel>();
+
+// With an activation.
+const OpRegistrar norm_ex =
+    OpBuilder("_FusedBatchNormEx")
+        .Input("x: T")
+        .Input("scale: U")
+        .Input("offset: U")
+        .Input("mean: U")
+        .Input("variance: U")
+        .Input("side_input: num_side_inputs * T")
+        .Output("y: T")
+        .Output("batch_mean: U")
+        .Output("batch_variance: U")
+        .Output("reserve_space_1: U")
+        .Output("reserve_space_2: U")
+        .Output("reserve_space_3: U")
+        .Attr("T: {half, float, bfloat16}")
+        .Attr("U: {float}")
+        .Attr("epsilon: float = 0.0001")
+        .Attr("exponential_avg_factor: float = 1.0")
+        .Attr("num_side_inputs: int >= 0 = 0")
+        .Attr("activation_mode: string = 'Identity'")
+        .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
+        .Attr("is_training: bool = true")
+        .Shape(BatchNormShape)
+        .NotDifferentiable("gradients are built before nodes are fused")
+        .Doc("FusedBatchNormV3 of float32, and Relu, Relu6 or nothing (Identity) of its y. No side inputs.");
+TROUPE_CPU_KERNEL("_FusedBatchNormEx").Type<float>("T").Class<BatchNormKernel>();
+
+const OpRegistrar grad_ex =
+    OpBuilder("_FusedBatchNormGradEx")
+        .Input("y_backprop: T")
+        .Input("x: T")
+        .Input("scale: float")
+        .Input("reserve_space_1: U")
+        .Input("reserve_space_2: U")
+        .Input("reserve_space_3: U")
+        .Input("offset: float")
+        .Input("y: T")
+        .Output("x_backprop: T")
+        .Output("scale_backprop: U")
+        .Output("offset_backprop: U")
+        .Output("reserve_space_4: U")
+        .Output("reserve_space_5: U")
+        .Output("side_input_backprop: num_side_inputs * T")
+        .Attr("T: {half, float}")
+        .Attr("U: {float}")
+        .Attr("epsilon: float = 0.0001")
+        .Attr("num_side_inputs: int >= 0 = 0")
+        .Attr("activation_mode: string = 'Identity'")
+        .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
+        .Attr("is_training: bool = true")
+        .Shape(BatchNormGradShape)
+        .NotDifferentiable("gradients are built before nodes are fused")
+        .Doc(
+            "The gradients of _FusedBatchNormEx with respect to x, scale and offset: FusedBatchNormGradV3 of what the "
+            "activation's gradient makes of y_backprop. y is not read: x tells where the activation lets through.");
+TROUPE_CPU_KERNEL("_FusedBatchNormGradEx").Type<float>("T").Class<BatchNormGradKernel>();
 
 }  // namespace
 }  // namespace troupe

@@ -2,7 +2,8 @@
 //
 // A tile of C stays in registers while p runs: R rows by up to three vectors, the last of them
 // whole, masked or a half one. A is read by broadcast, in place under any strides. B is read in
-// place where its rows are contiguous; a transposed B is turned round panel by panel. With every p
+// place where its rows are contiguous, unless they are so far apart that they share few places of
+// the cache: those are copied, and a transposed B is turned round, panel by panel. With every p
 // one line is asked for ahead: of the next panel of B while the first tiles of a panel are
 // computed, of the next rows of A in the tiles after them.
 #include <algorithm>
@@ -31,6 +32,9 @@ constexpr int kRows = kLanes == 16  ? 8
                                     : (V == 2 ? 4 : 8);
 constexpr int64_t kBlock = 512;  // of p at most: a panel of B stays in the second-level cache while the rows pass by
 constexpr int64_t kTurnBlock = 256;  // of p when B is turned round
+// Rows of B that are a multiple of this many floats apart are copied, where as many rows of C make
+// up for it.
+constexpr int64_t kAliased = 1024, kCopiedFor = 64;
 // Floats of A that stay in the second-level cache while the panels of B pass by; more where each of
 // them is turned round first.
 constexpr int64_t kNearA = 32 * 1024, kTurnNearA = 64 * 1024;
@@ -259,8 +263,21 @@ void TurnRound(const float* from, int64_t stride, int64_t k, int columns, float*
   }
 }
 
+bool CopiesB(const GemmF32Operands& o) { return o.b_col == 1 && o.b_row % kAliased == 0 && o.m >= kCopiedFor; }
+
+// to[q*width + x] = from[q*stride + x] for q < k and x < columns.
+void CopyPanel(const float* from, int64_t stride, int64_t k, int columns, float* to, int width) {
+  for (int64_t q = 0; q < k; ++q, from += stride, to += width) {
+    int x = 0;
+    for (; x + kLanes <= columns; x += kLanes)
+      *reinterpret_cast<Loose*>(to + x) = *reinterpret_cast<const Loose*>(from + x);
+    for (; x < columns; ++x) to[x] = from[x];
+  }
+}
+
 // The rows [i, i + m) of C.
 void RowsOf(const GemmF32Operands& o, int64_t i, int64_t m, int64_t block, float* panel) {
+  const bool copies = CopiesB(o);
   for (int64_t p = 0; p < o.k; p += block) {
     const bool ends = p + block >= o.k;
     Panel g = {.k = std::min(block, o.k - p),
@@ -284,6 +301,11 @@ void RowsOf(const GemmF32Operands& o, int64_t i, int64_t m, int64_t block, float
         g.b = o.b + p * o.b_row + j;
         g.b_row = g.step = o.b_row;
         g.later = j + columns < o.n ? g.b + columns : o.b + (p + (ends ? 0 : block)) * o.b_row;
+        if (copies) {
+          CopyPanel(g.b, o.b_row, g.k, columns, panel, kWide);
+          g.b = panel;
+          g.b_row = kWide;
+        }
       }
       Columns<false>(g, m, columns);
       j += columns;
@@ -292,7 +314,7 @@ void RowsOf(const GemmF32Operands& o, int64_t i, int64_t m, int64_t block, float
 }
 
 void Product(const GemmF32Operands& o) {
-  alignas(64) float panel[kTurnBlock * kWide];
+  alignas(64) float panel[kBlock * kWide];
   // Blocks of like size.
   const auto size = [](int64_t n, int64_t most, int64_t unit) {
     const int64_t blocks = (n + most - 1) / most;
@@ -300,7 +322,8 @@ void Product(const GemmF32Operands& o) {
   };
   const bool turns = o.b_col != 1;
   const int64_t block = size(o.k, turns ? kTurnBlock : kBlock, 1);
-  const int64_t rows = size(o.m, std::max<int64_t>((turns ? kTurnNearA : kNearA) / block, 8 * kRows<1>), kRows<1>);
+  const int64_t near = turns || CopiesB(o) ? kTurnNearA : kNearA;
+  const int64_t rows = size(o.m, std::max<int64_t>(near / block, 8 * kRows<1>), kRows<1>);
   for (int64_t i = 0; i < o.m; i += rows) RowsOf(o, i, std::min(rows, o.m - i), block, panel);
 }
 

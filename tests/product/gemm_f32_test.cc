@@ -145,6 +145,39 @@ BOOST_AUTO_TEST_CASE(heights_around_the_blocks) {
   CheckShape(2060, 17, 16);
 }
 
+// Rows of B that are 4 KB apart are copied for products of many rows: with the bits of those that
+// are not, and of a range of rows.
+BOOST_AUTO_TEST_CASE(rows_of_b_that_share_places_of_the_cache) {
+  for (const Level& table : Tables()) {
+    for (const bool ta : {false, true}) {
+      for (const int64_t k : {5, 513, 1030}) {
+        for (const int64_t n : {1000, 1023}) {
+          Problem far(67, n, k, ta, false, 1024 - n), near(67, n, k, ta, false, 1);
+          near.a = Floats((ta ? k : far.m) * near.lda(), 1);
+          for (int64_t i = 0; i < far.m; ++i) {
+            for (int64_t q = 0; q < k; ++q) near.a[ta ? q * near.lda() + i : i * near.lda() + q] = far.A(i, q);
+          }
+          for (int64_t q = 0; q < k; ++q) std::copy_n(far.b.data() + q * far.ldb(), n, near.b.data() + q * near.ldb());
+          std::vector<float> c = Fresh(far), d = Fresh(near), e = Fresh(far);
+          table.product(far.Operands(c.data()));
+          table.product(near.Operands(d.data()));
+          far.Check(c, StrCat("v", table.level, " ", n, "x", k), [](double sum, int64_t) { return sum; });
+          GemmF32Operands some = far.Operands(e.data());
+          some.m = 40;
+          table.product(some);
+          bool same = true;
+          for (int64_t i = 0; i < far.m; ++i) {
+            same &= std::equal(c.begin() + i * far.ldc(), c.begin() + i * far.ldc() + n, d.begin() + i * near.ldc());
+            if (i < some.m)
+              same &= std::equal(c.begin() + i * far.ldc(), c.begin() + i * far.ldc() + n, e.begin() + i * far.ldc());
+          }
+          BOOST_TEST(same, "v" << table.level << " " << n << "x" << k);
+        }
+      }
+    }
+  }
+}
+
 // Some groups of rows are zero for some p, others for all of them.
 BOOST_AUTO_TEST_CASE(zeros_are_left_out) {
   for (const Level& table : Tables()) {

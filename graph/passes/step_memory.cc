@@ -13,12 +13,13 @@ namespace {
 // No machine has more; and the sum over all tensors of a graph does not overflow.
 constexpr int64_t kMostBytes = int64_t{1} << 48;
 
-// What computes each element of its output from the same element of its inputs: by the shape
-// functions that such ops have.
-bool IsElementwise(const Node& n) {
+// Whether output 0 may be written into an input: it says so, or it computes each element from the
+// same element of its inputs, by the shape functions that such ops have.
+bool ReusesInput(const Node& n) {
   const ShapeFn shape = n.op().shape_fn;
-  return n.num_outputs() == 1 && (n.op().Has(OpTrait::kReusesInput) || shape == shape_fn::Unchanged ||
-                                  shape == shape_fn::BroadcastBinary || shape == shape_fn::MergeAll);
+  return n.op().Has(OpTrait::kReusesInput) ||
+         (n.num_outputs() == 1 && (shape == shape_fn::Unchanged || shape == shape_fn::BroadcastBinary ||
+                                   shape == shape_fn::MergeAll));
 }
 
 // What a loop's variable is like: as it enters. The shape function does not know what comes back.
@@ -147,7 +148,7 @@ class Simulation {
       const int64_t bytes = Bytes({n, i});
       if (bytes == 0) continue;
       Block* place = nullptr;
-      for (int k = 0; IsElementwise(*n) && k < n->num_inputs() && place == nullptr; ++k) {
+      for (int k = 0; i == 0 && ReusesInput(*n) && k < n->num_inputs() && place == nullptr; ++k) {
         if (!n->input(k).valid() || n->input(k).dtype() != n->output_type(i)) continue;
         if ((place = OnlyReadHere(n->input(k), bytes)) != nullptr) outputs[i] = BlockOf(n->input(k));
       }

@@ -1,11 +1,12 @@
 // float32 convolutions by oneDNN, on the calling thread.
 //
 // Making a primitive costs 140 us, running a kept one no more than its work. So a DnnlConv, which
-// is part of a node's kernel, keeps plans: primitive, weights in the library's own layout, scratch
-// memory, argument maps; a call leases one for its shape and gives it back. Activations are NHWC as
-// they are; weights are reordered to and from HWIO (1 us for small layers, as long as the
-// convolution itself for 512 channels and 49 pixels; pinning the library to HWIO would cost a
-// factor of 2 to 6). A constant filter is reordered once for all plans that want one layout.
+// is part of a node's kernel, keeps plans: primitive, argument maps, a constant filter in the
+// library's own layout; a call leases one for its shape and gives it back. Other weights in that
+// layout and scratch memory are there during a call only. Activations are NHWC as they are; weights
+// are reordered to and from HWIO (1 us for small layers, as long as the convolution itself for 512
+// channels and 49 pixels; pinning the library to HWIO would cost a factor of 2 to 6). A constant
+// filter is reordered once for all plans that want one layout.
 //
 // Thread rule: Run may be called from several threads at once; each gets a plan of its own.
 #ifndef TROUPE_KERNELS_NN_DNNL_CONV_H_

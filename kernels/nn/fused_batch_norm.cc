@@ -57,6 +57,7 @@ OpBuilder GradOp(const Version& v) {
   AddTypes(v, &op);
   return op.Attr(StrCat("data_format: ", v.data_formats, " = 'NHWC'"))
       .Attr("is_training: bool = true")
+      .Trait(OpTrait::kReusesInput)
       .Shape(BatchNormGradShape)
       .NotDifferentiable("second derivatives of batch normalisation are not defined")
       .Doc(StrCat("The gradients of FusedBatchNorm", v.suffix,
@@ -132,6 +133,7 @@ const OpRegistrar grad_ex =
         .Attr("activation_mode: string = 'Identity'")
         .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
         .Attr("is_training: bool = true")
+        .Trait(OpTrait::kReusesInput)
         .Shape(BatchNormGradShape)
         .NotDifferentiable("gradients are built before nodes are fused")
         .Doc(

@@ -221,8 +221,8 @@ BOOST_AUTO_TEST_CASE(what_is_not_fused) {
     BOOST_REQUIRE(at != std::string::npos);
     return text.replace(at, from.size(), to);
   };
-  // The Relu waits for a node that reads the statistics; the gradient is of another epsilon, another
-  // scale, other images, another activation, other statistics.
+  // The Relu waits for a node that reads the statistics; the gradient is of another epsilon, scale,
+  // image or activation, or of other statistics.
   const std::string text = Text(c), grad = "(g, x, scale, n:3, n:4, n:5)";
   const std::string waits = replaced(text, "y = Relu(n)\n", "late = Identity(n:1)\ny = Relu(n, ^late)\n");
   const Result on = RunText(waits, feeds, kFetches, true);

@@ -18,8 +18,8 @@ constexpr int64_t kMostBytes = int64_t{1} << 48;
 bool ReusesInput(const Node& n) {
   const ShapeFn shape = n.op().shape_fn;
   return n.op().Has(OpTrait::kReusesInput) ||
-         (n.num_outputs() == 1 && (shape == shape_fn::Unchanged || shape == shape_fn::BroadcastBinary ||
-                                   shape == shape_fn::MergeAll));
+         (n.num_outputs() == 1 &&
+          (shape == shape_fn::Unchanged || shape == shape_fn::BroadcastBinary || shape == shape_fn::MergeAll));
 }
 
 // What a loop's variable is like: as it enters. The shape function does not know what comes back.

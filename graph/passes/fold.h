@@ -8,7 +8,8 @@
 // Never folded: stateful ops, control flow, Send and Recv, placeholders, references, resources and
 // variants, results above a limit, what the evaluator refuses or fails on (the step will then
 // report the error with its address), and what waits by control edges for more than a few other
-// nodes. Whatever a folded node waited for by control edges, its constant waits for too, so that a
+// nodes. Large tensors of one number everywhere stay the nodes that make them, outside of loops and
+// branches; what depends on them is folded. Whatever a folded node waited for by control edges, its constant waits for too, so that a
 // constant stays in its frame and on its branch.
 //
 // Thread rule: the graph must be the caller's own.

@@ -63,8 +63,13 @@ absl::Status Fuse(Fuser* fuser, Node* norm) {
   return fuser->Replace(std::move(f)).status();
 }
 
-// Whether `grad` is the gradient of the normalisation in the fused node `norm`.
+// Whether `grad` is the gradient of the normalisation in the fused node `norm`. Where that read a
+// variable by reference, the gradient would find another value.
 bool IsGradientOf(const Node& grad, Node* norm) {
+  for (int i = 0; i < 5; ++i) {
+    if (IsRef(norm->input(i).dtype())) return false;
+  }
+  if (grad.num_inputs() > 5 && !(grad.input(5) == NodeOut{norm, 5})) return false;
   const auto training = grad.Attr<bool>("is_training");
   if (!training.ok() || !SameAttr<bool>(grad, *norm, "is_training") || !SameAttr<float>(grad, *norm, "epsilon") ||
       !SameAttr<std::string>(grad, *norm, "data_format"))

@@ -72,7 +72,7 @@ std::vector<double> Moments(ComputeThreads* threads, const float* x, int64_t row
     const double* const part = of.sums.data() + i * 2 * channels;
     for (int64_t c = 0; c < channels; ++c) {
       const double away = part[c] - all[c];
-      all[c] += away * n / sum;
+      all[c] = (all[c] * static_cast<double>(b) + part[c] * n) / sum;
       all[channels + c] += part[channels + c] + away * away * n * static_cast<double>(b) / sum;
     }
   }
@@ -84,7 +84,7 @@ std::vector<double> GradientSums(ComputeThreads* threads, NormActivation activat
                                  const NormVectors& v, int64_t rows, int64_t channels) {
   const auto run = PickBatchNorm().sum_products[static_cast<int>(activation)];
   const RangeSums of = SumRanges(threads, rows, channels, [&](int64_t b, int64_t count, double* s, float* scratch) {
-    run(dy + b * channels, x + b * channels, v, s, s + channels, scratch, count, channels);
+    if (count > 0) run(dy + b * channels, x + b * channels, v, s, s + channels, scratch, count, channels);
   });
   std::vector<double> all(2 * channels);
   for (size_t i = 0; i < of.sums.size(); ++i) all[i % all.size()] += of.sums[i];

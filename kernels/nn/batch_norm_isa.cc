@@ -13,9 +13,27 @@ void Clear(float* v, int64_t n) {
   for (int64_t i = 0; i < n; ++i) v[i] = 0;
 }
 
+bool AllFinite(const double* v, int64_t n) {
+  double zero = 0;
+  for (int64_t i = 0; i < n; ++i) zero += v[i] * 0;
+  return zero == 0;
+}
+
+// Where sums of float32 overflow.
+void WideMoments(const float* x, double* mean, double* squares, int64_t rows, int64_t channels) {
+  for (int64_t c = 0; c < channels; ++c) {
+    double sum = 0, square = 0;
+    for (int64_t r = 0; r < rows; ++r) sum += static_cast<double>(x[r * channels + c]);
+    mean[c] = sum / static_cast<double>(rows);
+    for (int64_t r = 0; r < rows; ++r) {
+      const double d = static_cast<double>(x[r * channels + c]) - mean[c];
+      square += d * d;
+    }
+    squares[c] = square;
+  }
+}
+
 void Moments(const float* x, double* mean, double* squares, float* scratch, int64_t rows, int64_t channels) {
-  // Numbers far from zero lose fewer digits where the first of them is taken off.
-  const float* const o = x;
   float *const s = scratch, *const m = scratch + channels, *const q = scratch + 2 * channels;
   const int64_t block = BlockRows(channels);
   for (int64_t done = 0; done < rows;) {
@@ -26,31 +44,39 @@ void Moments(const float* x, double* mean, double* squares, float* scratch, int6
     for (int64_t r = 0; r < n; ++r) {
       const float* const row = from + r * channels;
 #pragma GCC ivdep
-      for (int64_t c = 0; c < channels; ++c) s[c] += row[c] - o[c];
+      for (int64_t c = 0; c < channels; ++c) s[c] += row[c];
     }
     const float inverse = 1.0f / static_cast<float>(n);
 #pragma GCC ivdep
-    for (int64_t c = 0; c < channels; ++c) m[c] = o[c] + s[c] * inverse;
+    for (int64_t c = 0; c < channels; ++c) {
+      m[c] = s[c] * inverse;
+      s[c] = 0;
+    }
     for (int64_t r = 0; r < n; ++r) {
       const float* const row = from + r * channels;
 #pragma GCC ivdep
       for (int64_t c = 0; c < channels; ++c) {
         const float d = row[c] - m[c];
+        s[c] += d;
         q[c] += d * d;
       }
     }
-    // Chan, Golub and LeVeque (1979): the moments of two sets from those of each.
-    const double all = static_cast<double>(done + n), of_mean = static_cast<double>(n) / all,
-                 of_squares = static_cast<double>(n) * static_cast<double>(done) / all;
+    // What m lacks of the block's mean is in s, however inexact the first sum was. Then Chan, Golub
+    // and LeVeque (1979): the moments of two sets from those of each.
+    const double here = static_cast<double>(n), before = static_cast<double>(done), all = before + here,
+                 of_squares = here * before / all;
 #pragma GCC ivdep
     for (int64_t c = 0; c < channels; ++c) {
-      const double here = static_cast<double>(o[c]) + static_cast<double>(s[c]) / static_cast<double>(n);
-      const double away = here - (done == 0 ? 0.0 : mean[c]);
-      mean[c] = done == 0 ? here : mean[c] + away * of_mean;
-      squares[c] = (done == 0 ? 0.0 : squares[c]) + static_cast<double>(q[c]) + away * away * of_squares;
+      const double rest = static_cast<double>(s[c]), own = static_cast<double>(m[c]) + rest / here;
+      const double old = done == 0 ? 0.0 : mean[c], away = own - old;
+      const double square = static_cast<double>(q[c]) - rest * rest / here;
+      mean[c] = (old * before + own * here) / all;
+      squares[c] =
+          (done == 0 ? 0.0 : squares[c]) + (square > 0 || square != square ? square : 0.0) + away * away * of_squares;
     }
     done += n;
   }
+  if (!AllFinite(mean, channels) || !AllFinite(squares, channels)) WideMoments(x, mean, squares, rows, channels);
 }
 
 struct None {
@@ -69,6 +95,20 @@ struct Relu6 {
 
 // One expression for both ways, so that the gradient's has the bits of the forward pass.
 inline __attribute__((always_inline)) float Normed(float away, float a, float b) { return away * a + b; }
+
+// Where sums of float32 overflow.
+template <class A>
+void WideSumProducts(const float* dy, const float* x, const NormVectors& v, double* sums, double* products,
+                     int64_t rows, int64_t channels) {
+  for (int64_t c = 0; c < channels; ++c) {
+    sums[c] = products[c] = 0;
+    for (int64_t r = 0; r < rows; ++r) {
+      const float away = x[r * channels + c] - v.mean[c], g = A::G(dy[r * channels + c], Normed(away, v.a[c], v.b[c]));
+      sums[c] += static_cast<double>(g);
+      products[c] += static_cast<double>(g) * static_cast<double>(away);
+    }
+  }
+}
 
 template <class A>
 void SumProducts(const float* dy, const float* x, const NormVectors& v, double* sums, double* products, float* scratch,
@@ -91,10 +131,12 @@ void SumProducts(const float* dy, const float* x, const NormVectors& v, double* 
     }
 #pragma GCC ivdep
     for (int64_t c = 0; c < channels; ++c) {
-      sums[c] += static_cast<double>(s[c]);
-      products[c] += static_cast<double>(p[c]);
+      sums[c] = (done == 0 ? 0.0 : sums[c]) + static_cast<double>(s[c]);
+      products[c] = (done == 0 ? 0.0 : products[c]) + static_cast<double>(p[c]);
     }
   }
+  if (rows > 0 && (!AllFinite(sums, channels) || !AllFinite(products, channels)))
+    WideSumProducts<A>(dy, x, v, sums, products, rows, channels);
 }
 
 template <class A>

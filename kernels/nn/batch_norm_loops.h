@@ -1,5 +1,6 @@
 // The loops of batch normalisation over a matrix [rows, channels]; one function per instruction
-// level. Sums are taken in float32 over blocks of at most 64 rows, and kept in float64.
+// level. Sums are taken in float32 over blocks of at most 64 rows, and kept in float64; where they
+// overflow, all is done in float64.
 //
 // Problem: a step of training reads its images from memory as often as a loop goes over them. So
 // mean and variance are found together, block by block, and the activation behind a normalisation
@@ -30,8 +31,8 @@ inline constexpr int kNormScratch = 3;
 struct BatchNormTable {
   // mean[c] = the mean of x, squares[c] = the sum of (x - mean)^2; rows > 0.
   void (*moments)(const float* x, double* mean, double* squares, float* scratch, int64_t rows, int64_t channels);
-  // sums[c] += sum of g; products[c] += sum of g * (x - mean), for the gradient g of the
-  // normalised x: dy, or dy times the derivative of the activation.
+  // sums[c] = the sum of g, products[c] = that of g * (x - mean), for the gradient g of the
+  // normalised x: dy, or dy times the derivative of the activation. REQUIRES: rows > 0.
   void (*sum_products[kNumNormActivations])(const float* dy, const float* x, const NormVectors& n, double* sums,
                                             double* products, float* scratch, int64_t rows, int64_t channels);
   // y = activation((x - mean) * a + b); y may be x.

@@ -313,18 +313,25 @@ void RowsOf(const GemmF32Operands& o, int64_t i, int64_t m, int64_t block, float
   }
 }
 
-void Product(const GemmF32Operands& o) {
-  alignas(64) float panel[kBlock * kWide];
+// With memory for a panel of B of `kDepth` rows: on the stack, of which other products than those
+// that copy B need half as much.
+template <int64_t kDepth>
+__attribute__((noinline)) void InBlocks(const GemmF32Operands& o, int64_t most, int64_t near) {
+  alignas(64) float panel[kDepth * kWide];
   // Blocks of like size.
-  const auto size = [](int64_t n, int64_t most, int64_t unit) {
-    const int64_t blocks = (n + most - 1) / most;
+  const auto size = [](int64_t n, int64_t at_most, int64_t unit) {
+    const int64_t blocks = (n + at_most - 1) / at_most;
     return ((n + blocks - 1) / blocks + unit - 1) / unit * unit;
   };
-  const bool turns = o.b_col != 1;
-  const int64_t block = size(o.k, turns ? kTurnBlock : kBlock, 1);
-  const int64_t near = turns || CopiesB(o) ? kTurnNearA : kNearA;
+  const int64_t block = size(o.k, most, 1);
   const int64_t rows = size(o.m, std::max<int64_t>(near / block, 8 * kRows<1>), kRows<1>);
   for (int64_t i = 0; i < o.m; i += rows) RowsOf(o, i, std::min(rows, o.m - i), block, panel);
+}
+
+void Product(const GemmF32Operands& o) {
+  if (o.b_col != 1) return InBlocks<kTurnBlock>(o, kTurnBlock, kTurnNearA);
+  if (CopiesB(o)) return InBlocks<kBlock>(o, kBlock, kTurnNearA);
+  InBlocks<1>(o, kBlock, kNearA);
 }
 
 // Writes those p < k for which one of the rows has something, then kAhead copies of the last one.

@@ -210,7 +210,7 @@ class ModelsTest(Case):
 
     def test_a_row_compares_with_the_best_rival_and_says_what_it_ran(self):
         row = models.row("lstm", 2, 0.6, self.result([4.0, 2.0001]))
-        self.assertEqual((row.group, row.measure, row.unit, row.ours.median, row.ratio, row.met), ("train", "lstm, 2 threads", "ms", 2, 0.5, True))
+        self.assertEqual((row.group, row.measure, row.unit, row.ours.median, row.ratio, row.met), ("models", "lstm, 2 threads", "ms", 2, 0.5, True))
         self.assertEqual(row.note, "TensorFlow by a session, whose losses in the first 2 steps are ours within 5e-05; PyTorch by eager; "
                          "processor time a step, ms: Troupe 1.5; peak MB: Troupe 7")
 

@@ -157,6 +157,52 @@ BOOST_AUTO_TEST_CASE(numbers_far_from_zero) {
   }
 }
 
+// One number that is far from all others, wherever it stands: of sums that begin with it, the others
+// would lose their digits.
+BOOST_AUTO_TEST_CASE(an_outlier_costs_no_digits) {
+  Case c;
+  c.activation = "";
+  c.channels = 1;
+  c.image = TensorShape({1, 200, 200, 1});
+  for (const float far : {1.99999f, 1234567.0f}) {
+    for (const int64_t at : {0, 63, 64, 20000, 39999}) {
+      for (const int threads : {1, 3}) {
+        Feeds feeds = FeedsOf(c);
+        float* const x = feeds[0].second.data<float>();
+        for (int64_t k = 0; k < 40000; ++k)
+          x[k] = far > 2 ? static_cast<float>(std::sin(static_cast<double>(k))) : 0.0f;
+        x[at] = far;
+        const Oracle want(c, feeds);
+        const Result got = RunText(Text(c), feeds, kFetches, true, threads);
+        BOOST_REQUIRE_MESSAGE(got.status.ok(), got.status.ToString());
+        const double mean = static_cast<double>(got.values[3].data<float>()[0]),
+                     variance = static_cast<double>(got.values[4].data<float>()[0]);
+        BOOST_TEST(std::abs(mean - want.mean[0]) <= 1e-6 * std::abs(want.mean[0]), far << " at " << at);
+        BOOST_TEST(std::abs(variance - want.variance[0]) <= 1e-5 * want.variance[0], far << " at " << at);
+      }
+    }
+  }
+}
+
+// Sums of float32 overflow, though what is asked for does not.
+BOOST_AUTO_TEST_CASE(numbers_near_the_largest) {
+  Case c;
+  c.activation = "";
+  for (const float large : {3e18f, 2e37f, 3e38f}) {
+    Feeds feeds = FeedsOf(c);
+    float* const x = feeds[0].second.data<float>();
+    for (int64_t k = 0; k < feeds[0].second.num_elements(); ++k) x[k] = k / 6 % 2 == 0 ? large : -large / 3;
+    const Oracle want(c, feeds);
+    const Result got = RunText(Text(c), feeds, kFetches, true);
+    BOOST_REQUIRE_MESSAGE(got.status.ok(), got.status.ToString());
+    for (int64_t i = 0; i < c.channels; ++i) {
+      BOOST_TEST(std::abs(static_cast<double>(got.values[3].data<float>()[i]) / want.mean[i] - 1) < 1e-6);
+      const auto variance = static_cast<double>(got.values[4].data<float>()[i]);
+      BOOST_TEST((large > 1e19f ? std::isinf(variance) : std::abs(variance / want.variance[i] - 1) < 1e-5));
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(an_activation_is_taken_along) {
   for (Case c : Shapes()) {
     for (const char* version : {"", "V2", "V3"}) {
@@ -257,6 +303,56 @@ BOOST_AUTO_TEST_CASE(errors_name_the_separate_nodes) {
     BOOST_TEST(on.status.message() == off.status.message());
     BOOST_TEST(on.status.message().find(w.node) != std::string::npos, on.status.message());
   }
+}
+
+// A variable that is read by reference may have another value when the gradient runs.
+BOOST_AUTO_TEST_CASE(a_variable_that_changes_in_between) {
+  const TensorShape image({1, 2, 2, 2}), vector({2});
+  const Feeds feeds = {
+      {"x", Uniform(image, -3, 3, 1)}, {"dy", Uniform(image, 1, 2, 2)}, {"v", Uniform(vector, 1, 2, 3)}};
+  struct Reads {
+    const char *training, *norm, *grad;
+  };
+  for (const Reads& reads :
+       {Reads{"true", "off, v, v, v", "off, n:3, n:4"}, Reads{"true", "v, off, v, v", "v, n:3, n:4"},
+        Reads{"false", "v, v, off, v", "v, off, v"}, Reads{"false", "v, v, v, off", "v, v, off"}}) {
+    const std::string attrs = StrCat("[epsilon=0.01, is_training=", reads.training, "]");
+    const std::string text = StrCat(R"(x = Placeholder[dtype=float32]
+                                       dy = Placeholder[dtype=float32]
+                                       v = Placeholder[dtype=float32]
+                                       off = VariableV2[dtype=float32, shape=[2]]
+                                       init = Assign(off, v)
+                                       n = FusedBatchNormV3)",
+                                    attrs, "(x, ", reads.norm, R"(, ^init)
+                                       y = Relu(n)
+                                       big = Const[value=float32[2]{100,100}]
+                                       later = Assign(off, big, ^y)
+                                       g = ReluGrad(dy, y, ^later)
+                                       d = FusedBatchNormGradV3)",
+                                    attrs, "(g, x, ", reads.grad, ", n:5)");
+    const Names fetches = {"d", "d:1", "d:2"};
+    const Result off = RunText(text, feeds, fetches, false, 1), on = RunText(text, feeds, fetches, true, 1);
+    BOOST_REQUIRE_MESSAGE(off.status.ok() && on.status.ok(), off.status.ToString() << on.status.ToString());
+    BOOST_TEST(Has(on, "_FusedBatchNormEx"), on.ops);
+    BOOST_TEST(!Has(on, "_FusedBatchNormGradEx"), on.ops);
+    for (size_t i = 0; i < fetches.size(); ++i) BOOST_TEST(SameBits(on.values[i], off.values[i]), reads.norm);
+  }
+}
+
+// What the gradient is given as reserve may be dead where the normalisation is not.
+BOOST_AUTO_TEST_CASE(a_dead_reserve) {
+  const Case c;
+  std::string text = Text(c);
+  const std::string reserves = "n:3, n:4, n:5)";
+  text.replace(text.find(reserves), reserves.size(), "n:3, n:4, r:0)");
+  StrAppend(&text, R"(
+      pp = Placeholder[dtype=bool]
+      r = Switch(n:5, pp))");
+  Feeds feeds = FeedsOf(c);
+  feeds.emplace_back("pp", Tensor::Scalar(true));
+  const Result off = RunText(text, feeds, {"d"}, false), on = RunText(text, feeds, {"d"}, true);
+  BOOST_TEST(on.status.code() == absl::StatusCode::kInvalidArgument, on.status.ToString());
+  BOOST_TEST(on.status.message() == off.status.message());
 }
 
 // As they may come in a file.

@@ -213,7 +213,6 @@ def train(ctx):
         result = ctx.side_by_side(trainers(ctx, net, threads), ctx.rounds())
         row = row_of("train", "%s, batch 100, %d thread%s" % (net, threads, "" if threads == 1 else "s"), "images/s", result, 1)
         yield row.against_best(">=", limit)
-    yield from models.rows(ctx)
 
 
 def tax(ctx):
@@ -415,4 +414,4 @@ def clean_build(ctx):
     yield Row("build", "clean release build with tests, without ccache", "min", Series([(time.monotonic() - start) / 60])).below(10)
 
 
-GROUPS = {"dispatch": dispatch, "run": run, "input": input, "checkpoint": checkpoint, "scale": scale, "compile": compile, "kernels": kernels, "tax": tax, "train": train, "networks": networks.networks, "ops": ops.ops, "memory": memory, "cluster": cluster, "build": build}
+GROUPS = {"dispatch": dispatch, "run": run, "input": input, "checkpoint": checkpoint, "scale": scale, "compile": compile, "kernels": kernels, "tax": tax, "train": train, "models": models.rows, "networks": networks.networks, "ops": ops.ops, "memory": memory, "cluster": cluster, "build": build}

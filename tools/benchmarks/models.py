@@ -1,4 +1,4 @@
-"""Rows of the group train: steps of whole models, beside the rivals that are there."""
+"""The group models: training steps of whole models, beside the rivals that are there."""
 import os
 
 import networks
@@ -24,7 +24,7 @@ def apart(ours, theirs):
 def row(what, threads, goal, result):
     """REQUIRES: result has "Troupe". Failed when a rival computes something else."""
     rivals = {n: r[0].scaled(1e3) for n, r in result.items() if n != "Troupe"}
-    made = Row("train", "%s, %d thread%s" % (what, threads, "" if threads == 1 else "s"), "ms", result["Troupe"][0].scaled(1e3), rivals)
+    made = Row("models", "%s, %d thread%s" % (what, threads, "" if threads == 1 else "s"), "ms", result["Troupe"][0].scaled(1e3), rivals)
     notes = []
     for name, (_, head, _) in result.items():
         if name == "Troupe":
@@ -58,7 +58,7 @@ def rows(ctx):
     for model, what, goal in MODELS:
         for threads in (1, 2):
             if len(os.sched_getaffinity(0)) < threads:
-                ctx.missing.append("train: %s with %d threads, for want of processors" % (model, threads))
+                ctx.missing.append("models: %s with %d threads, for want of processors" % (model, threads))
                 continue
             makers = {"Troupe": lambda: Program([*networks.pinned(threads), os.path.join(ctx.programs, "models"), model, "--threads", threads], patience=900)}
             makers.update({name: lambda name=name: rival(name, model, threads) for name in scripts})
@@ -66,4 +66,4 @@ def rows(ctx):
             try:
                 yield row(what, threads, goal, result)
             except Failed as e:
-                ctx.missing.append("train: %s" % e)
+                ctx.missing.append("models: %s" % e)

@@ -7,7 +7,8 @@
 // The head has the losses of the first steps, which the rivals' programs must have, too: all begin
 // with equal values, and read equal batches. The tail has `limit_s`, what the step's matrix
 // products would take at least (limit.h; 0 where that is not known), and the most memory that the
-// tensors of a step take, predicted and measured. With --profile nothing is asked for: N steps are
+// tensors of a step take, predicted and measured; what is there between steps, and what the heap
+// keeps for reuse. With --profile nothing is asked for: N steps are
 // timed as a whole, N more by node, and a table says where the time goes.
 #include <CLI/CLI.hpp>
 
@@ -157,7 +158,8 @@ int Main(const Flags& flags) {
         const double rate = products > 0 ? MultiplyAddRate(flags.threads, 0.5) : 0;
         return StrCat("{\"peak_bytes\":", PeakMemory(), ",\"cpu_s_per_step\":", processor / steps,
                       ",\"limit_s\":", rate > 0 ? products / rate : 0.0, ",\"step_bytes\":", peak,
-                      ",\"predicted_step_bytes\":", PredictedPeak(root, m, names, batches[0]), "}");
+                      ",\"predicted_step_bytes\":", PredictedPeak(root, m, names, batches[0]),
+                      ",\"bytes_between_steps\":", idle, ",\"bytes_cached\":", in_use().bytes_cached, "}");
       });
 }
 

@@ -254,10 +254,10 @@ class Folder {
     return true;
   }
 
-  // Whether the value of `n`, which is known, is large and the same number everywhere, of inputs that
-  // are small: making it in each step takes no longer than reading it, and a constant would lie in
-  // memory as long as the signature (the zeros, say, with which an optimizer's slots begin). Where a
-  // node runs again and again in a step, it is a constant all the same.
+  // Whether the value of `n`, which is known, is large and the same number everywhere, of small
+  // inputs: making it in each step takes no longer than reading it, and a constant would lie in
+  // memory as long as the signature (the zeros, say, with which an optimizer's slots begin). Where
+  // a node runs again and again in a step, it is a constant all the same.
   bool IsMadeAsFast(const Node& n) const {
     constexpr size_t kLarge = 128 << 10, kSmaller = 16;
     const std::vector<Tensor>& values = known_[n.id()]->values;

@@ -157,8 +157,8 @@ BOOST_AUTO_TEST_CASE(numbers_far_from_zero) {
   }
 }
 
-// One number that is far from all others, wherever it stands: of sums that begin with it, the others
-// would lose their digits.
+// One number that is far from all others, wherever it stands: of sums that begin with it, the
+// others would lose their digits.
 BOOST_AUTO_TEST_CASE(an_outlier_costs_no_digits) {
   Case c;
   c.activation = "";

@@ -55,14 +55,14 @@ Output Images(const Scope& root, TrainingModel* m) {
 }
 
 // The mean of each channel, a dense layer, the loss of the classes, and the step.
-void Learn(const Scope& root, const Output& x, const GradientOptions& gradients, TrainingModel* m) {
+void Learn(const Scope& root, const Output& x, float rate, const GradientOptions& gradients, TrainingModel* m) {
   const TensorShape shape = {kImages};
   const Output wanted = ops::Placeholder(root.WithOpName("wanted"), DType::kInt32, {.shape = shape});
   m->feeds.push_back({wanted, shape, kClasses});
   const Output logits = layers::Dense(root.WithOpName("classes"), layers::GlobalAvgPool2D(root, x), kClasses);
   m->loss = ops::Mean(root, ops::SparseSoftmaxCrossEntropyWithLogits(root, logits, wanted).loss, Const(root, {0}));
   const Scope after = root.WithControlDependencies(layers::UpdateOps(root));
-  m->train = train::Momentum(1e-6f, 0.9f).Minimize(after, m->loss, {}, {}, gradients);
+  m->train = train::Momentum(rate, 0.9f).Minimize(after, m->loss, {}, {}, gradients);
 }
 
 }  // namespace
@@ -80,7 +80,7 @@ TrainingModel ResNet50(const Scope& root, const GradientOptions& gradients) {
       y = ops::Relu(root, l.Conv(inner, 1, 4 * width, 1, nullptr) + cut);
     }
   }
-  if (root.ok()) Learn(root, y, gradients, &m);
+  if (root.ok()) Learn(root, y, 1e-7f, gradients, &m);
   return m;
 }
 
@@ -102,7 +102,7 @@ TrainingModel MobileNetV2(const Scope& root, const GradientOptions& gradients) {
       y = block == 0 ? narrow : y + narrow;
     }
   }
-  if (root.ok()) Learn(root, l.Conv(y, 1, 1280, 1, "Relu6"), gradients, &m);
+  if (root.ok()) Learn(root, l.Conv(y, 1, 1280, 1, "Relu6"), 5e-7f, gradients, &m);
   return m;
 }
 

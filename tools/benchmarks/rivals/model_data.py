@@ -64,10 +64,12 @@ class Images:
     # One batch, and a small rate: deep normalised layers make of a rounding error a loss that differs in the third digit, as soon as steps are large or the images others.
     classes, batches = 1000, 1
     feeds = [((8, 224, 224, 3), "float32", 0), ((8,), "int32", 1000)]
-    rate, momentum, keep, epsilon = 1e-6, 0.9, 0.99, 1e-3  # the last two of the norms
+    momentum, keep, epsilon = 0.9, 0.99, 1e-3  # the last two of the norms
 
 
 class ResNet50(Images):
+    rate = 1e-7
+
     @staticmethod
     def build(l, x):
         y = l.max_pool(l.conv(x, 7, 64, 2, "relu"))
@@ -81,6 +83,8 @@ class ResNet50(Images):
 
 
 class MobileNetV2(Images):
+    rate = 5e-7
+
     @staticmethod
     def build(l, x):
         y = l.conv(x, 3, 32, 2, "relu6")

@@ -61,6 +61,17 @@ BOOST_AUTO_TEST_CASE(elements_are_written_in_place) {
   BOOST_TEST(m.peak_node == "a");
 }
 
+// An op with several outputs may say that its first one takes the place of an input.
+BOOST_AUTO_TEST_CASE(a_gradient_is_written_in_the_place_of_what_it_is_of) {
+  const Scope s = Scope::NewRootScope();
+  const Output x = Fed(s, "x", {4, 8, 8, 4}), v = Fed(s, "v", {4});
+  const Output g = Op(s, "g", "Neg", {x});
+  Op(s, "d", "FusedBatchNormGradV3", {g, x, v, v, v, v});
+  // d and the gradients of scale and offset.
+  BOOST_TEST(Predict(s, {"x", "v"}, {"d"}).peak_bytes == 4096 + 2 * 16);
+  BOOST_TEST(Predict(s, {"x", "v"}, {"d", "g"}).peak_bytes == 2 * 4096 + 2 * 16);
+}
+
 BOOST_AUTO_TEST_CASE(what_is_read_again_is_not_written_over) {
   const Scope s = Scope::NewRootScope();
   const Output x = Fed(s, "x", {64});

@@ -70,14 +70,13 @@ class Folder {
         const Tensor* t = v == nullptr ? nullptr : v->As<Tensor>();
         if (t == nullptr || !t->valid()) continue;
         if (Known known{{*t}, {}}; AddControlWaits(*n, &known.waits)) known_[n->id()] = std::move(known);
-      } else if (MayBeFolded(*n)) {
-        const bool by_shape = FoldShape(*n);
-        if (!by_shape && !Evaluate(*n)) continue;
+      } else if (MayBeFolded(*n) && (FoldShape(*n) || Evaluate(*n))) {
         ++stats_.evaluated;
-        if (HasConsumers(*n) && (by_shape || !IsMadeAsFast(*n))) folded.push_back(n);
+        if (HasConsumers(*n)) folded.push_back(n);
       }
     }
     TROUPE_RETURN_IF_ERROR(wanted.Now());
+    std::erase_if(folded, [this](const Node* n) { return FillsState(*n); });
     vanishing_.assign(graph_.num_node_ids(), false);
     for (const Node* n : folded) vanishing_[n->id()] = true;
     std::vector<int> losers;
@@ -255,16 +254,24 @@ class Folder {
   }
 
   // Whether the value of `n`, which is known, is large and the same number everywhere, of small
-  // inputs: making it in each step takes no longer than reading it, and a constant would lie in
-  // memory as long as the signature (the zeros, say, with which an optimizer's slots begin). Where
-  // a node runs again and again in a step, it is a constant all the same.
-  bool IsMadeAsFast(const Node& n) const {
+  // inputs, and is read by nodes with state alone: the zeros, say, with which an optimizer's slots
+  // begin. They are made once, and a constant would lie in memory as long as the signature. Where a
+  // node runs again and again in a step, it is a constant all the same.
+  bool FillsState(const Node& n) const {
     constexpr size_t kLarge = 128 << 10, kSmaller = 16;
     const std::vector<Tensor>& values = known_[n.id()]->values;
     if (values.size() != 1 || conditional_[n.id()] || values[0].bytes() <= kLarge || !IsPlainBytes(values[0].dtype()))
       return false;
+    for (const Edge* e : n.out_edges()) {
+      if (!e->dst->IsOp() || e->IsControl() || known_[e->dst->id()]) continue;
+      if (!e->dst->op().stateful() && !IsRef(e->dst->input_type(0))) return false;
+    }
     size_t read = 0;
-    for (int i = 0; i < n.num_inputs(); ++i) read += known_[n.input(i).node->id()]->values[n.input(i).index].bytes();
+    for (int i = 0; i < n.num_inputs(); ++i) {
+      const std::optional<Known>& in = known_[n.input(i).node->id()];
+      if (!in) return false;
+      read += in->values[n.input(i).index].bytes();
+    }
     const size_t size = SizeOf(values[0].dtype());
     const char* const bytes = static_cast<const char*>(values[0].raw());
     return read <= values[0].bytes() / kSmaller && std::memcmp(bytes, bytes + size, values[0].bytes() - size) == 0;

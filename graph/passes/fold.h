@@ -8,9 +8,9 @@
 // Never folded: stateful ops, control flow, Send and Recv, placeholders, references, resources and
 // variants, results above a limit, what the evaluator refuses or fails on (the step will then
 // report the error with its address), and what waits by control edges for more than a few other
-// nodes. Large tensors of one number everywhere stay the nodes that make them, outside of loops and
-// branches; what depends on them is folded. Whatever a folded node waited for by control edges, its
-// constant waits for too, so that a constant stays in its frame and on its branch.
+// nodes. A large tensor of one number everywhere, which nodes with state alone read, stays the node
+// that makes it, outside of loops and branches. Whatever a folded node waited for by control edges,
+// its constant waits for too, so that a constant stays in its frame and on its branch.
 //
 // Thread rule: the graph must be the caller's own.
 #ifndef TROUPE_GRAPH_PASSES_FOLD_H_

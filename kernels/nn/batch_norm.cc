@@ -288,7 +288,7 @@ absl::Status BatchNormGradKernel::Differentiate(KernelContext& ctx) const {
   TROUPE_RETURN_IF_ERROR(CheckVector("reserve_space_1", ctx.input(3), channels));
   TROUPE_RETURN_IF_ERROR(CheckVector("reserve_space_2", ctx.input(4), channels));
   const DType u = ctx.output_type(1);
-  // As they are, dx may take the place of dy.
+  // As they are, dx may take the place of one of them.
   const bool as_they_are = view.inner == 1 && x_in.dtype() == DType::kFloat;
   Tensor dy, x;
   if (!as_they_are) {
@@ -334,7 +334,11 @@ absl::Status BatchNormGradKernel::Differentiate(KernelContext& ctx) const {
     });
   };
   if (as_they_are) {
-    TROUPE_ASSIGN_OR_RETURN(Tensor * dx, ctx.ForwardOrAllocate({0}, 0, x_in.shape()));
+    // y is not read, and each element of dy and x before that of dx is written.
+    const TensorShape shape = x_in.shape();
+    TROUPE_ASSIGN_OR_RETURN(Tensor * dx, activation_ == NormActivation::kNone
+                                             ? ctx.ForwardOrAllocate({0, 1}, 0, shape)
+                                             : ctx.ForwardOrAllocate({0, 1, 7}, 0, shape));
     combine(dx->data<float>());
   } else {
     TROUPE_ASSIGN_OR_RETURN(Tensor dx, ctx.AllocateTemp(DType::kFloat, x_in.shape()));

@@ -37,7 +37,7 @@ struct BatchNormTable {
                                             double* products, float* scratch, int64_t rows, int64_t channels);
   // y = activation((x - mean) * a + b); y may be x.
   void (*scale[kNumNormActivations])(const float* x, const NormVectors& n, float* y, int64_t rows, int64_t channels);
-  // dx = g * p + (x - mean) * q + r; dx may be dy.
+  // dx = g * p + (x - mean) * q + r; dx may be dy or x.
   void (*combine[kNumNormActivations])(const float* dy, const float* x, const NormVectors& n, const float* p,
                                        const float* q, const float* r, float* dx, int64_t rows, int64_t channels);
 };

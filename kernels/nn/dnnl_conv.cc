@@ -171,7 +171,8 @@ struct DnnlConv::Plan {
     return mine;
   }
 
-  // Memory that a call has to lend it (Lend).
+  // Memory that a call has to lend it (Lend). It comes with whatever was there before: the padding
+  // of a filter's channels is zeroed by the reorder that fills it, and by nothing else (2.6.3).
   memory Borrow(const memory::desc& desc) {
     memory m(desc, Engine(), nullptr);
     if (desc.get_size() > 0) {

@@ -373,7 +373,8 @@ BOOST_AUTO_TEST_CASE(fused_ops_by_themselves) {
   BOOST_TEST(side.status.code() == absl::StatusCode::kUnimplemented, side.status.ToString());
 }
 
-// dx takes the place of a gradient that nobody else needs, and of none that somebody does.
+// dx takes the place of a gradient or an image that nobody else needs, and of none that somebody
+// does.
 BOOST_AUTO_TEST_CASE(a_gradient_that_is_needed_stays) {
   Case c;
   c.activation = "";
@@ -386,6 +387,29 @@ BOOST_AUTO_TEST_CASE(a_gradient_that_is_needed_stays) {
   for (int64_t k = 0; k < got.values[1].num_elements(); ++k) {
     BOOST_REQUIRE(got.values[3].data<float>()[k] == -feeds[1].second.data<float>()[k]);
     BOOST_REQUIRE(got.values[2].data<float>()[k] == -got.values[1].data<float>()[k]);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(an_image_that_nobody_needs_gives_its_place) {
+  for (const char* activation : {"", "Relu"}) {
+    Case c;
+    c.activation = activation;
+    // x and y are nodes of the step, and the gradient is their last reader.
+    std::string text = Text(c);
+    text.replace(text.find("x = Placeholder"), 1, "fed");
+    text = "x = Neg(fed)\n" + text;
+    Feeds feeds = FeedsOf(c);
+    feeds[0].first = "fed";
+    for (const Names& fetches : {Names{"d"}, Names{"d", "x"}, Names{"d", "y"}, Names{"d", "x", "y"}}) {
+      const Result off = RunText(text, feeds, fetches, false, 1), on = RunText(text, feeds, fetches, true, 1);
+      BOOST_REQUIRE_MESSAGE(off.status.ok() && on.status.ok(), off.status.ToString() << on.status.ToString());
+      const Result all = RunText(text, feeds, {"d", "x", "y", "dy"}, false, 1);
+      for (size_t i = 0; i < fetches.size(); ++i) {
+        BOOST_TEST(SameBits(on.values[i], off.values[i]), fetches[i]);
+        const size_t k = fetches[i] == "d" ? 0 : fetches[i] == "x" ? 1 : 2;
+        BOOST_TEST(SameBits(on.values[i], all.values[k]), fetches[i]);
+      }
+    }
   }
 }
 

@@ -266,16 +266,16 @@ BatchNormGradKernel::BatchNormGradKernel(KernelInit& init)
 }
 
 absl::Status BatchNormGradKernel::Compute(KernelContext& ctx) {
-  return AtNorm(Differentiate(ctx), replaced_, ctx.node());
-}
-
-absl::Status BatchNormGradKernel::Differentiate(KernelContext& ctx) const {
   // y has the shape of x, so this is what the gradient of the activation would say.
   if (activation_ != NormActivation::kNone && !ctx.input(0).SameShape(ctx.input(7))) {
     const absl::Status s = InvalidArgument("the gradient ", ctx.input(0).shape().DebugString(), " and the features ",
                                            ctx.input(7).shape().DebugString(), " must have the same shape");
     return replaced_.At(s, activation_ == NormActivation::kRelu ? "ReluGrad" : "Relu6Grad", ctx.node());
   }
+  return AtNorm(Differentiate(ctx), replaced_, ctx.node());
+}
+
+absl::Status BatchNormGradKernel::Differentiate(KernelContext& ctx) const {
   const Tensor& x_in = ctx.input(1);
   TROUPE_RETURN_IF_ERROR(CheckRank(x_in));
   if (!ctx.input(0).SameShape(x_in)) {

@@ -5,11 +5,11 @@
 //          [--recompute SCOPE,... | --recompute_budget BYTES] [--profile N]
 //
 // The head has the losses of the first steps, which the rivals' programs must have, too: all begin
-// with equal values, and read equal batches. The tail has `limit_s`, what the step's matrix
-// products would take at least (limit.h; 0 where that is not known), and the most memory that the
-// tensors of a step take, predicted and measured; what is there between steps, and what the heap
-// keeps for reuse. With --profile nothing is asked for: N steps are
-// timed as a whole, N more by node, and a table says where the time goes.
+// with equal values, and read equal batches. The tail has `limit_s`, what the step's products and
+// convolutions would take at least (limit.h; 0 where that is not known), and the most memory that
+// the tensors of a step take, predicted and measured; what is there between steps, and what the
+// heap keeps for reuse. With --profile nothing is asked for: N steps are timed as a whole, N more
+// by node, and a table says where the time goes.
 #include <CLI/CLI.hpp>
 
 #include "examples/mnist/profile.h"

@@ -167,6 +167,7 @@ class CompiledPart {
   std::vector<SharedProperties> properties;  // by node
   std::vector<bool> user_kernels;            // by node; empty when there is none
   bool IsUserKernel(uint32_t node) const { return !user_kernels.empty() && user_kernels[node]; }
+  std::vector<bool> sent;  // by node: another device waits for what it makes; empty when there is none
   // Of nodes whose outputs are checked and whose op tells their shapes: what is known of them, by
   // output.
   HashMap<uint32_t, std::vector<PartialTensorShape>> shapes;

@@ -85,6 +85,23 @@ absl::Status PartCompiler::PrepareNode(size_t i) {
   return PrepareKernelOf(i);
 }
 
+namespace {
+
+// Whether another device waits for the node's value, as it is or in another shape.
+bool IsSent(const Node& n, int depth = 0) {
+  constexpr int kDeepest = 4;
+  for (const Edge* e : n.out_edges()) {
+    if (e->IsControl() || !e->dst->IsOp()) continue;
+    const std::string& op = e->dst->op().name;
+    if (e->dst->IsSend()) return true;
+    if (depth < kDeepest && (op == "Identity" || op == "Reshape" || op == "Cast") && IsSent(*e->dst, depth + 1))
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 absl::Status PartCompiler::NameEnd(size_t i) {
   const Node& n = *order_[i];
   absl::StatusOr<std::string> key = EdgeKey(n);
@@ -108,6 +125,10 @@ absl::Status PartCompiler::PrepareKernelOf(size_t i) {
     part_->has_user_kernels = true;
     part_->user_kernels.resize(order_.size());
     part_->user_kernels[i] = true;
+  }
+  if (c.measured && IsSent(n)) {
+    part_->sent.resize(order_.size());
+    part_->sent[i] = true;
   }
   part_->prints |= n.op().name == "Print" || n.op().name == "PrintV2";
   if (kernel.compute_async != nullptr) {

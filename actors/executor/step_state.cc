@@ -255,8 +255,7 @@ void StepState::DrainLoop(int64_t budget) {
     // to take, the last runs here and may use all threads itself. A lane takes back what nobody has
     // begun when it has nothing else to do (ComputeThreads::Help). While a node waits for a
     // variable the turn stays free: others wait for what is granted to it.
-    const Ready r = heavy_.back();
-    heavy_.pop_back();
+    const Ready r = TakeHeavy();
     if ((!heavy_.empty() || !waiting_.empty()) && part_->device->threads()->WantsJobs()) {
       RunAsJob(r.node, r.iteration);
     } else {
@@ -265,6 +264,20 @@ void StepState::DrainLoop(int64_t budget) {
       --left;
     }
   }
+}
+
+// The costly node to run next. What is sent goes first: it travels while the others run. Else what
+// was made ready last.
+StepState::Ready StepState::TakeHeavy() {
+  size_t at = heavy_.size() - 1;
+  for (size_t i = part_->sent.empty() ? 0 : heavy_.size(); i-- > 0;) {
+    if (!part_->sent[heavy_[i].node]) continue;
+    at = i;
+    break;
+  }
+  const Ready r = heavy_[at];
+  heavy_.erase(heavy_.begin() + static_cast<std::ptrdiff_t>(at));
+  return r;
 }
 
 // What is special about a node that hands its input on. False when it is finished, one way or the

@@ -190,6 +190,7 @@ class StepState : public TensorExchange {
   void RunNode(uint32_t node, Iteration* it, bool dead, bool heavy);
   template <bool kFlow>
   void RunHeavy(uint32_t node, Iteration* it);
+  Ready TakeHeavy();
   template <bool kFlow>
   bool RunWatched(uint32_t node, Iteration* it, bool heavy);
   template <bool kFlow>

@@ -222,8 +222,14 @@ class Worker {
  public:
   Worker(const Scope& root, const SyncReplicas& sync, const TrainingOptions& options, Teller* teller, Stop* stop,
          StepTracer* tracer)
-      : sync_(sync), tracer_(*tracer), loop_(root.graph(), options, teller, stop), life_(NewProcess() << kLifeBits) {
+      : sync_(sync),
+        tracer_(*tracer),
+        loop_(root.graph(), options, teller, stop),
+        alone_{sync.token().name()},
+        with_values_(alone_),
+        life_(NewProcess() << kLifeBits) {
     if (sync.elastic() && sync.options().worker != 0 && options.leaves) leave_.emplace(root.graph(), sync, options);
+    for (const SyncReplicas::ValueWithToken& v : sync.values_with_token()) with_values_.push_back(v.value.name());
   }
 
   absl::Status Run() {
@@ -291,6 +297,9 @@ class Worker {
     if (over) return begun_ ? SayEnd() : absl::OkStatus();
     TROUPE_RETURN_IF_ERROR(SayHello());
     bool begun = false;
+    // Only once it has begun: then variables are there, whatever the token says. And not while it
+    // waits for long, or values do: a token whose values do not come in time is lost with them.
+    bool with_values = false;
     constexpr int kMostHellos = 8;     // half of a worker's share of the queue
     constexpr int kLooksForHello = 4;  // waits before another one
     for (int asked_again = 0, looks = 0;;) {
@@ -299,7 +308,9 @@ class Worker {
       RunOptions run = loop_.Waiting(gives_up());
       // At the end the chief waits for those that have lost its token, if they look soon.
       if (gives_up()) run.timeout_ms = std::min<int64_t>(run.timeout_ms, kForOthers.count() / 2);
-      const absl::Status waited = loop_.session().Run(run, {}, {sync_.token()}, {}, &out, nullptr);
+      const absl::Status waited =
+          OfUpdate(loop_.session().Run(run, {}, with_values ? with_values_ : alone_, {}, &out, nullptr));
+      with_values = with_values && !absl::IsDeadlineExceeded(waited);
       // The token may have gone with a step that was cut off, that of the end, too. While there is
       // no chief, the queue of notices would be full in the end, and who tells it something would
       // wait for room.
@@ -331,12 +342,12 @@ class Worker {
       if (life != life_ || what < 0) continue;
       step_ = what;
       if (!begun && sync_.options().worker != 0) loop_.teller->Tell({.kind = TrainingEvent::kBegin, .step = what});
-      begun = begun_ = true;
+      begun = begun_ = with_values = true;
       // What failed before is mended: it has a step to do. But of one that has just been begun
       // again when all ends it is still the reason.
       absl::Status before = std::exchange(last_error_, absl::OkStatus());
       const auto start = std::chrono::steady_clock::now();
-      const absl::Status sent = Send(what, static_cast<int>(token[2]), token[3]);
+      const absl::Status sent = Send(what, static_cast<int>(token[2]), token[3], absl::MakeSpan(out).subspan(1));
       if (absl::IsCancelled(sent) && std::chrono::steady_clock::now() - start < loop_.options.give_up / 2)
         last_error_ = std::move(before);
       TROUPE_RETURN_IF_ERROR(sent);
@@ -364,13 +375,26 @@ class Worker {
     if (sync_.options().worker != 0) loop_.session().Run({}, {}, {sync_.state().end()}, nullptr).IgnoreError();
     return absl::OkStatus();
   }
-  absl::Status Send(int64_t step, int part, int64_t number) {
+  // In place of what reads them, unless that is fed already.
+  void AddValues(absl::Span<const Tensor> values, Feeds* feeds) const {
+    const size_t others = feeds->size();
+    for (size_t i = 0; i < values.size(); ++i) {
+      for (const std::string& read : sync_.values_with_token()[i].reads) {
+        const bool fed = std::any_of(feeds->begin(), feeds->begin() + static_cast<std::ptrdiff_t>(others),
+                                     [&](const auto& f) { return f.first == read || StrCat(f.first, ":0") == read; });
+        if (!fed) feeds->emplace_back(read, values[i]);
+      }
+    }
+  }
+  // `values`: of sync_.values_with_token(), or none.
+  absl::Status Send(int64_t step, int part, int64_t number, absl::Span<const Tensor> values) {
     const int worker = sync_.options().worker;
     if (part < 0 || (sync_.elastic() && part >= sync_.take())) return Internal("a token of part ", part);
     const Tensor notice = Words({SyncReplicas::kGradient, worker, life_, number});
     TrainingLoop::FeedsFunction from = loop_.options.feeds;
     if (sync_.elastic()) from = [&](int64_t s) { return loop_.options.part_feeds(s, part); };
-    TROUPE_ASSIGN_OR_RETURN(const Feeds feeds, loop_.FeedsOf(from, step, {{sync_.notice().name(), notice}}));
+    TROUPE_ASSIGN_OR_RETURN(Feeds feeds, loop_.FeedsOf(from, step, {{sync_.notice().name(), notice}}));
+    AddValues(values, &feeds);
     // In the chief's process an update comes after it, and an elastic one may have another part.
     StepTracer::Step traced = tracer_.Begin(step, /*last=*/worker != 0 && !sync_.elastic());
     const absl::Status sent = OfUpdate(
@@ -383,6 +407,8 @@ class Worker {
   const SyncReplicas& sync_;
   StepTracer& tracer_;
   TrainingLoop loop_;
+  // What is fetched while it waits for a token.
+  std::vector<std::string> alone_, with_values_;
   int64_t life_, step_ = 0;
   bool begun_ = false, left_ = false;
   absl::Status last_error_;

@@ -109,12 +109,28 @@ class Placer {
     return device < 0 ? feasible[0] : device;
   }
 
+  // For a node that only waits for others: where most of them are; -1 when it waits for none.
+  int DeviceOfMost(const Node& n, absl::Span<const int> feasible) const {
+    std::vector<int> waits_for(feasible.size(), 0);
+    for (const Edge* e : n.in_edges()) {
+      if (!e->src->IsOp()) continue;
+      const int d = device_of_[groups_.GroupOf(*e->src)];
+      const auto it = std::find(feasible.begin(), feasible.end(), d);
+      if (it != feasible.end()) ++waits_for[static_cast<size_t>(it - feasible.begin())];
+    }
+    const auto most = std::max_element(waits_for.begin(), waits_for.end());
+    return most == waits_for.end() || *most == 0 ? -1 : feasible[static_cast<size_t>(most - waits_for.begin())];
+  }
+
   int Choose(const Node& n, int group) {
     const absl::Span<const int> feasible = groups_.Feasible(group);
     if (feasible.size() == 1) return feasible[0];
     if ((ReadsOnlyShape(n) || n.op().Has(OpTrait::kResult)) && n.input(0).valid()) {
       const int d = device_of_[groups_.GroupOf(*n.input(0).node)];
       if (Has(feasible, d)) return d;
+    }
+    if (n.num_inputs() == 0 && n.num_outputs() == 0) {
+      if (const int d = DeviceOfMost(n, feasible); d >= 0) return d;
     }
     if (cost_ == nullptr) return feasible[0];
     for (int i = 0; i < n.num_inputs(); ++i) {

@@ -6,9 +6,10 @@
 // are taken in topological order and each goes where it would finish first, given when the device
 // is free and when its inputs would have arrived there.
 //
-// Where nodes have no request, four rules save transfers: nodes that need only the shape of their
+// Where nodes have no request, five rules save transfers: nodes that need only the shape of their
 // input stay with it; fetches stay with the fetched node; nodes without inputs go where all their
-// consumers are; and the simulation leaves readers of a reference with the variable.
+// consumers are; nodes that only wait for others go where most of these are; and the simulation
+// leaves readers of a reference with the variable.
 //
 // A policy of the program's (troupe/placement.h) is asked first.
 //

@@ -5,6 +5,7 @@
 
 #include "graph/train/build.h"
 #include "graph/train/exchange.h"
+#include "graph/train/joined.h"
 #include "troupe/const.h"
 #include "troupe/indexed_slices.h"
 
@@ -143,38 +144,22 @@ class Reducer {
   void Known(const std::vector<size_t>& of, int64_t elements) {
     std::vector<Output> vectors;
     for (size_t r = 0; r < team_.size(); ++r) {
-      const Scope& here = team_.on(r);
-      std::vector<Output> flat;
+      std::vector<Output> values;
+      std::vector<PartialTensorShape> shapes;
       for (const size_t i : of) {
-        const Output& v = values_[r][i];
-        flat.push_back(s_.ShapeOf(v).rank() == 1 ? v : train::Build(here, "Reshape", {v, Const(here, {-1})}));
+        values.push_back(values_[r][i]);
+        shapes.push_back(s_.ShapeOf(values_[r][i]));
       }
-      vectors.push_back(JoinRows(here, flat));
+      vectors.push_back(Joined(team_.on(r), values, shapes));
     }
     const std::vector<Output> sums = Sum(vectors, elements);
     for (size_t r = 0; r < team_.size() && s_.ok(); ++r) TakeApart(r, of, sums[r]);
   }
   void TakeApart(size_t replica, const std::vector<size_t>& of, const Output& sum) {
-    const Scope& here = team_.on(replica);
-    std::vector<Output> parts{sum};
-    if (of.size() > 1) {
-      std::vector<int64_t> sizes;
-      for (const size_t i : of) sizes.push_back(ElementsOf(s_.ShapeOf(values_[replica][i])));
-      const Operation cut =
-          EmitOp(here, "SplitV", {sum, Literal(Tensor::Vector<int64_t>(absl::MakeConstSpan(sizes))), 0},
-                 {{"num_split", static_cast<int64_t>(of.size())}});
-      parts.clear();
-      for (size_t k = 0; k < of.size(); ++k) parts.push_back(cut.output(static_cast<int>(k)));
-    }
-    for (size_t k = 0; k < of.size(); ++k) {
-      const PartialTensorShape shape = s_.ShapeOf(values_[replica][of[k]]);
-      const std::vector<int64_t> dims(shape.dims().begin(), shape.dims().end());
-      out_[replica][of[k]] =
-          dims.size() == 1
-              ? parts[k]
-              : train::Build(here, "Reshape",
-                             {parts[k], Const(here, Literal(Tensor::Vector<int64_t>(absl::MakeConstSpan(dims))))});
-    }
+    std::vector<PartialTensorShape> shapes;
+    for (const size_t i : of) shapes.push_back(s_.ShapeOf(values_[replica][i]));
+    const std::vector<Output> parts = TakenApart(team_.on(replica), sum, shapes);
+    for (size_t k = 0; k < of.size(); ++k) out_[replica][of[k]] = parts[k];
   }
 
   // A value whose shape is known only when it runs. Each replica compares it with that of its

@@ -78,7 +78,9 @@ Operation Optimizer::ApplyGradients(const ScopeAt& at, const std::vector<GradAnd
   guarded([&] {
     for (const Operation& op : Finish(scope, updates)) updates.push_back(op);
   });
-  const Operation update = Group(scope.WithOpName("update"), updates);
+  // Beside the step, which waits for it: then no other task stands between them.
+  const Scope beside = global_step.handle().valid() ? scope.ColocateWith(global_step.handle()) : scope;
+  const Operation update = Group(beside.WithOpName("update"), updates);
   if (!global_step.handle().valid() || !at.ok()) return update;
   const Scope after = scope.WithControlDependencies(update).ColocateWith(global_step.handle());
   return Operation(

@@ -195,7 +195,7 @@ Operation ServerState::KeepAfter(const ScopeAt& at, const Operation& done) const
   for (size_t i = 0; live_replicas_ && i < servers_.size() && at.ok(); ++i) replicated.push_back(Replicate(s, i));
   if (!replicated.empty()) s = s.WithControlDependencies(replicated);
   for (size_t i = 0; i < servers_.size() && at.ok(); ++i) kept.push_back(Keep(s, i));
-  return Group(s.WithOpName("kept"), kept);
+  return Group(s.ColocateWith(global_step_.handle()).WithOpName("kept"), kept);
 }
 
 }  // namespace troupe::train

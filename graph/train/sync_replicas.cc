@@ -4,9 +4,13 @@
 #include <memory>
 
 #include "graph/api/scope_state.h"
+#include "graph/core/hash_map.h"
 #include "graph/train/build.h"
 #include "graph/train/gradient_places.h"
+#include "graph/train/joined.h"
+#include "troupe/slices_mark.h"
 #include "troupe/const.h"
+#include "troupe/graph.h"
 #include "troupe/group.h"
 #include "troupe/queues.h"
 
@@ -15,6 +19,8 @@ namespace {
 
 // Of the queue of notices: a worker has one under way, and a few when it begins anew.
 constexpr int64_t kNoticesOfWorker = 16;
+// Tensors of at most so many bytes together go as one.
+constexpr int64_t kJoined = int64_t{64} << 10;
 
 absl::Status Check(const SyncReplicasOptions& o) {
   if (o.parts < 0 || o.parts > SyncReplicasOptions::kMostParts || (o.parts > 0 && o.take != 0)) {
@@ -26,6 +32,27 @@ absl::Status Check(const SyncReplicasOptions& o) {
                            o.take, " are taken");
   }
   return absl::OkStatus();
+}
+
+// The tensors by which a worker reads a variable of known shape, whatever comes before them; none for
+// a variable that is a reference, and none that somebody beside it reads.
+std::vector<std::string> ReadsOf(const Variable& v) {
+  std::vector<std::string> reads;
+  if (!v.is_resource() || !v.variable_shape().IsFullyDefined()) return reads;
+  const std::string& device = v.handle().node()->requested_device();
+  for (const Edge* e : v.handle().node()->out_edges()) {
+    if (e->IsControl() || e->dst->op().name != "ReadVariableOp") continue;
+    // One that waits for something may be meant to read what that has written.
+    const auto &in = e->dst->in_edges(), &out = e->dst->out_edges();
+    const bool waits =
+        std::any_of(in.begin(), in.end(), [](const Edge* i) { return i->IsControl() && i->src->IsOp(); });
+    const bool wanted = std::any_of(out.begin(), out.end(), [](const Edge* o) { return !o->IsControl(); });
+    const bool beside = std::any_of(out.begin(), out.end(), [&](const Edge* o) {
+      return o->dst->IsOp() && !device.empty() && o->dst->requested_device() == device;
+    });
+    if (wanted && !waits && !beside) reads.push_back(StrCat(e->dst->name(), ":0"));
+  }
+  return reads;
 }
 
 // The mean of the gradients of one variable, or of those that `taken`, a vector of bools, names.
@@ -102,6 +129,8 @@ class SyncReplicas::Builder {
   using Places = std::vector<std::unique_ptr<GradientPlaces>>;
   void MakeQueues(const Scope& top);
   void BuildWorker(const Scope& s, const std::vector<GradAndVar>& grads);
+  void BuildValues(const Scope& worker, const std::vector<GradAndVar>& grads);
+  std::vector<Output> Sent(const Scope& worker, const std::vector<GradAndVar>& grads) const;
   void BuildChief(const Scope& s, Optimizer& optimizer);
 
   SyncReplicas& to_;
@@ -169,17 +198,80 @@ void SyncReplicas::Builder::BuildWorker(const Scope& s, const std::vector<GradAn
   const Scope beside = worker.ColocateWith(global_step_.handle());
   to_.say_ = notices_.Enqueue(beside.WithOpName("say"), {to_.notice_, Const(worker, 0.0f)});
   to_.token_ = tokens_[static_cast<size_t>(options_.worker)].Dequeue(beside.WithOpName("token")).at(0);
+  BuildValues(worker, grads);
   const Output loss = CastTo(worker, to_.loss_, DType::kFloat);
   Output number;
   if (to_.elastic()) number = train::Build(worker.WithOpName("number"), "GatherV2", {to_.notice_, 3, 0});
   std::vector<std::vector<Operation>> put(static_cast<size_t>(std::max(1, options_.parts)));
+  const std::vector<Output> sent = Sent(worker, grads);
   for (size_t i = 0; i < grads.size(); ++i) {
-    const std::vector<Operation> its = places_[i]->Put(worker, grads[i].grad, options_.worker, number);
+    const std::vector<Operation> its = places_[i]->Put(worker, sent[i], options_.worker, number);
     for (size_t part = 0; part < its.size(); ++part) put[part].push_back(its[part]);
   }
   for (const std::vector<Operation>& all : put) {
     to_.sends_.push_back(notices_.Enqueue(beside.WithOpName("send").WithControlDependencies(all), {to_.notice_, loss}));
   }
+}
+
+// Nobody updates variables between the token and the gradient that it asks for.
+void SyncReplicas::Builder::BuildValues(const Scope& worker, const std::vector<GradAndVar>& grads) {
+  if (!worker.ok()) return;
+  const auto bytes = [](const Variable& v) {
+    return v.variable_shape().num_elements() * static_cast<int64_t>(SizeOf(v.variable_dtype()));
+  };
+  std::vector<std::pair<const Variable*, std::vector<std::string>>> read;
+  int64_t all = 0;
+  HashSet<const Node*> met;
+  for (const GradAndVar& g : grads) {
+    if (!met.insert(g.var.handle().node()).second) continue;
+    // Of one that is updated by rows, rows are read.
+    std::vector<std::string> reads = IsSlices(g.grad.out()) ? std::vector<std::string>() : ReadsOf(g.var);
+    if (reads.empty()) continue;
+    all += bytes(g.var);
+    read.emplace_back(&g.var, std::move(reads));
+  }
+  const Scope after = worker.WithControlDependencies(Operation(to_.token_));
+  JoinedByDevice values(kJoined);
+  std::vector<const Variable*> variables;
+  int64_t taken = 0;
+  for (auto& [variable, reads] : read) {
+    if (all > kAllWithToken && (bytes(*variable) > kLargestWithToken || taken + bytes(*variable) > kAllWithToken))
+      continue;
+    taken += bytes(*variable);
+    values.Add(variable->handle().node()->requested_device(), variable->Read(after.ColocateWith(variable->handle())),
+               variable->variable_shape());
+    variables.push_back(variable);
+    to_.values_with_token_.push_back({std::move(reads), {}});
+  }
+  if (!worker.ok()) return;
+  const std::vector<Output> come =
+      values.Send([&](size_t i) { return after.ColocateWith(variables[i]->handle()); }, [&](size_t) { return worker; });
+  for (size_t i = 0; i < come.size(); ++i)
+    to_.values_with_token_[i].value = train::Build(worker.WithOpName("value_with_token"), "Identity", {come[i]});
+}
+
+// Dense gradients of a few KB go to a server together.
+std::vector<Output> SyncReplicas::Builder::Sent(const Scope& worker, const std::vector<GradAndVar>& grads) const {
+  std::vector<Output> sent(grads.size());
+  JoinedByDevice dense(kJoined);
+  std::vector<size_t> of;
+  for (size_t i = 0; i < grads.size(); ++i) {
+    const Variable& v = grads[i].var;
+    sent[i] = grads[i].grad;
+    // One of another shape is refused where it is put.
+    if (IsSlices(sent[i].out()) || !v.variable_shape().IsFullyDefined()) continue;
+    if (const PartialTensorShape shape = worker.ShapeOf(sent[i]);
+        !shape.IsFullyDefined() || shape.dims() != v.variable_shape().dims())
+      continue;
+    sent[i] = CastTo(worker, sent[i], v.variable_dtype());
+    dense.Add(v.handle().node()->requested_device(), sent[i], v.variable_shape());
+    of.push_back(i);
+  }
+  if (!worker.ok()) return sent;
+  const std::vector<Output> come = dense.Send([&](size_t) { return worker; },
+                                              [&](size_t k) { return worker.ColocateWith(grads[of[k]].var.handle()); });
+  for (size_t k = 0; k < come.size(); ++k) sent[of[k]] = come[k];
+  return sent;
 }
 
 void SyncReplicas::Builder::BuildChief(const Scope& s, Optimizer& optimizer) {

@@ -14,7 +14,8 @@
 namespace TROUPE_EXPORT troupe {
 
 // A NoOp named "group_deps" (or by WithOpName) that runs after all of `ops`. Invalid ones are
-// ignored.
+// ignored. If all ask for the same device, it asks for that one, whatever the scope says (unless it
+// colocates), so that a train op stands beside the variables that it updates.
 Operation Group(const ScopeAt& at, const std::vector<Operation>& ops);
 // `value` as soon as it and all of `ops` are done: an Identity, of value's dtype and shape.
 Output After(const ScopeAt& at, const std::vector<Operation>& ops, const Output& value);

@@ -54,6 +54,9 @@ constexpr double kMaxRangeNanos = 10e6;
 // helpers: within a training step the next loop comes after a few microseconds, and waking a thread
 // costs up to 70 us on a small VM. Bounded, so that an idle process sleeps.
 constexpr int64_t kLookOutNanos = 40000;
+// Where nothing came so many times one after the other, so many looks are left out: a server of
+// parameters gets its work from messages, and others need the processor.
+constexpr int kLooksInVain = 4, kLooksLeftOut = 15;
 // Who waits for jobs of its own step waits for the last of their ranges, which takes about this
 // long.
 constexpr int64_t kHelpNanos = 200000;
@@ -229,6 +232,7 @@ struct ComputeThreads::Impl {
     ScopedFlushDenormals flush;
     on_worker = true;
     bool worked = false;
+    int in_vain = 0;  // looks one after the other, and those left out since
     Hand hand;
     std::unique_lock<std::mutex> lock(mu);
     Join(&hand);
@@ -263,13 +267,17 @@ struct ComputeThreads::Impl {
         Part(&hand);
         ended.notify_all();
         return;
+      } else if (worked && look_out && in_vain >= kLooksInVain && in_vain < kLooksInVain + kLooksLeftOut) {
+        worked = false;
+        ++in_vain;
       } else if (worked && look_out) {
         worked = false;
         const uint32_t seen = news.load(std::memory_order_relaxed);
         idle.fetch_add(1, std::memory_order_relaxed);
         lock.unlock();
-        LookOut(kLookOutNanos, [&] { return news.load(std::memory_order_relaxed) != seen; });
+        const bool came = LookOut(kLookOutNanos, [&] { return news.load(std::memory_order_relaxed) != seen; });
         lock.lock();
+        in_vain = came ? 0 : std::min(in_vain + 1, kLooksInVain);
         idle.fetch_sub(1, std::memory_order_relaxed);
         if (promised > 0) --promised;
       } else {

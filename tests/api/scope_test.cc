@@ -224,6 +224,20 @@ BOOST_AUTO_TEST_CASE(an_address_is_told_from_other_words) {
              "node 'y' (Add): rank 2; defined at a.cc:7");
 }
 
+BOOST_AUTO_TEST_CASE(a_group_stands_where_all_that_it_waits_for_stand) {
+  const Scope root = Scope::NewRootScope();
+  const Scope on = root.WithDevice("/job:worker/task:0");
+  const Output a = Const(root.WithDevice("/job:ps/task:0"), 1.0f), b = Const(root.WithDevice("/job:ps/task:0"), 2.0f);
+  const Output c = Const(root.WithDevice("/job:ps/task:1"), 3.0f), free = Const(root, 4.0f);
+  const auto device = [](const Operation& op) { return op.node()->requested_device(); };
+  BOOST_TEST(device(Group(on, {a, b, Operation()})) == device(a));
+  BOOST_TEST(device(Group(on, {a, c})) == device(Operation(Const(on, 0.0f))));
+  BOOST_TEST(device(Group(on, {a, free})) == device(Operation(Const(on, 0.0f))));
+  BOOST_TEST(device(Group(on, {free})) == device(Operation(Const(on, 0.0f))));
+  BOOST_TEST(device(Group(on.ColocateWith(c), {a, b})) == device(c));
+  BOOST_TEST(root.ok(), root.status());
+}
+
 // The line of the call that was handed the foreign operation.
 BOOST_AUTO_TEST_CASE(a_group_of_foreign_operations_names_its_line) {
   const Scope root = Scope::NewRootScope(), other = Scope::NewRootScope();

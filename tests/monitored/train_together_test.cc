@@ -42,33 +42,127 @@ BOOST_AUTO_TEST_SUITE(train_together)
 
 // Several replicas with a part of a batch each do what one does with all of it.
 BOOST_AUTO_TEST_CASE(the_mean_of_several_gradients_is_that_of_one_batch) {
-  for (const bool sparse : {false, true}) {
-    constexpr int kWorkers = 3;
-    Run run(kWorkers);
-    run.sparse = sparse;
-    run.All();
+  struct Case {
+    bool sparse, many;
+    int parts;
+  };
+  for (const auto& [sparse, many, parts] :
+       {Case{false, false, 0}, {true, false, 0}, {false, true, 0}, {false, true, 3}, {true, true, 0}}) {
+    BOOST_TEST_CONTEXT("sparse " << sparse << ", many variables " << many << ", parts " << parts) {
+      constexpr int kWorkers = 3;
+      Run run(kWorkers);
+      run.sparse = sparse;
+      run.many = many;
+      run.parts = parts;
+      run.All();
+      Adam adam(0.1);
+      const std::shared_ptr<Runtime> alone = NewCluster(1);
+      const Model m(0, 0, adam, sparse, 0, false, 0, false, many);
+      auto session = Session::Create({.runtime = alone}).value();
+      REQUIRE_OK(session->Extend(*m.root.graph()));
+      REQUIRE_OK(session->Run({}, {}, {m.init}, nullptr));
+      for (int64_t step = 0; step < run.steps; ++step) {
+        const Tensor x = sparse ? Ids(step, 0, kWorkers * kRows) : Batch(step, 0, kWorkers * kRows);
+        std::vector<Tensor> out;
+        REQUIRE_OK(session->Run({{m.x, x}}, {m.loss}, {m.update}, &out));
+        BOOST_TEST(std::abs(run.losses.at(step + 1).at(0) - static_cast<double>(out[0].scalar<float>())) < 1e-6,
+                   "step " << step);
+      }
+      const std::string bits = Bits(*session, m.root);
+      BOOST_REQUIRE(bits.size() == run.bits.size());
+      const size_t w = m.w.variable_shape().num_elements();
+      for (size_t i = 0; i < w; ++i) {
+        float a, b;
+        std::memcpy(&a, bits.data() + 4 * i, 4);
+        std::memcpy(&b, run.bits.data() + 4 * i, 4);
+        BOOST_TEST(std::abs(a - b) < 1e-5);
+      }
+    }
+  }
+}
+
+// What comes with a worker's token: dense variables of known shapes, as long as all of them are
+// small together.
+BOOST_AUTO_TEST_CASE(small_variables_come_with_the_token) {
+  Adam adam(0.1), second(0.1);
+  const auto with_token = [](const SyncReplicas& sync) {
+    std::vector<std::string> reads;
+    for (const auto& v : sync.values_with_token()) {
+      BOOST_TEST(v.value.valid());
+      for (const std::string& r : v.reads) reads.push_back(r);
+    }
+    std::sort(reads.begin(), reads.end());
+    return StrJoin(reads, " ");
+  };
+  const Model dense(0, 2, adam, false), many(1, 2, second, false, 0, false, 0, false, true);
+  BOOST_TEST(with_token(*dense.sync) == "b/Read:0 w/Read:0");
+  BOOST_TEST(with_token(*many.sync) == "b/Read:0 c/Read:0 d/Read:0 e/Read:0 f/Read:0 large/Read:0 w/Read:0");
+  Adam other(0.1);
+  const Model sparse(0, 2, other, true);
+  BOOST_TEST(with_token(*sparse.sync) == "b/Read:0");
+
+  // Of large models the small ones only; none that is a reference, or that waits for something.
+  const Scope root = Scope::NewRootScope();
+  const auto variable = [&](const char* name, const TensorShape& shape, bool resource = true) {
+    VariableOptions options;
+    options.use_resource = resource;
+    return Variable(root.WithOpName(name), init::TruncatedNormal(0.0, 0.1, 11)(root, shape, DType::kFloat), options);
+  };
+  const Variable huge = variable("huge", {1200, 1000}), small = variable("small", {4}),
+                 reference = variable("reference", {4}, false), late = variable("late", {4});
+  const Output first = ops::Sum(root, huge, Tensor::Vector<int32_t>({0, 1}));
+  const Scope after = root.WithControlDependencies(first);
+  const Output loss =
+      ops::Add(root, first, ops::Sum(root, ops::Add(root, ops::Mul(root, small, reference), late.Read(after)), 0));
+  const Variable step = GetOrCreateGlobalStep(root);
+  Adam third(0.1);
+  const SyncReplicas sync(root, third, third.ComputeGradients(root, loss), loss, step, {.workers = 2});
+  REQUIRE_OK(root.status());
+  BOOST_TEST(with_token(sync) == "small/Read:0");
+
+  // A variable that is there twice comes once; one that is read beside it does not.
+  const Scope two = Scope::NewRootScope(), on = two.WithDevice("/job:worker/task:0");
+  const Variable v(two.WithOpName("v").WithDevice("/job:ps/task:0"), Tensor::Vector<float>({1, 2})),
+      beside(two.WithOpName("beside").WithDevice("/job:ps/task:0"), Tensor::Vector<float>({1, 2}));
+  const Output sum = ops::Sum(on, ops::Mul(on, v, beside), 0);
+  ops::Square(two.WithDevice("/job:ps/task:0"), beside);
+  Adam fourth(0.1);
+  std::vector<GradAndVar> grads = fourth.ComputeGradients(on, sum, {v, beside});
+  grads.push_back(grads[0]);
+  const SyncReplicas doubled(on, fourth, grads, sum, GetOrCreateGlobalStep(two), {.workers = 2});
+  BOOST_TEST(with_token(doubled) == "v/Read:0");
+}
+
+// However many gradients go to a server together.
+BOOST_AUTO_TEST_CASE(a_gradient_of_another_shape_is_refused) {
+  for (const bool known : {true, false}) {
+    const Scope root = Scope::NewRootScope();
+    std::vector<GradAndVar> grads;
+    for (const char* name : {"a", "b", "c"}) {
+      const Variable v(root.WithOpName(name), Tensor::Of<float>({1, 2, 3, 4, 5, 6}, TensorShape({2, 3})));
+      const Output other = ops::Const(root, Tensor::Of<float>({1, 2, 3, 4, 5, 6}, TensorShape({3, 2})));
+      const Output hidden = ops::Placeholder(root.WithOpName(StrCat("hidden_", name)), DType::kFloat);
+      grads.push_back({known ? other : hidden, v});
+    }
+    const Output loss = ops::Const(root, 1.0f);
     Adam adam(0.1);
-    const std::shared_ptr<Runtime> alone = NewCluster(1);
-    const Model m(0, 0, adam, sparse);
-    auto session = Session::Create({.runtime = alone}).value();
-    REQUIRE_OK(session->Extend(*m.root.graph()));
-    REQUIRE_OK(session->Run({}, {}, {m.init}, nullptr));
-    for (int64_t step = 0; step < run.steps; ++step) {
-      const Tensor x = sparse ? Ids(step, 0, kWorkers * kRows) : Batch(step, 0, kWorkers * kRows);
-      std::vector<Tensor> out;
-      REQUIRE_OK(session->Run({{m.x, x}}, {m.loss}, {m.update}, &out));
-      BOOST_TEST(std::abs(run.losses.at(step + 1).at(0) - static_cast<double>(out[0].scalar<float>())) < 1e-6,
-                 "step " << step);
+    const SyncReplicas sync(root, adam, grads, loss, GetOrCreateGlobalStep(root), {.workers = 1});
+    if (known) {
+      BOOST_TEST((root.status().code() == absl::StatusCode::kInvalidArgument), root.status());
+      continue;
     }
-    const std::string bits = Bits(*session, m.root);
-    BOOST_REQUIRE(bits.size() == run.bits.size());
-    const size_t w = m.w.variable_shape().num_elements();
-    for (size_t i = 0; i < w; ++i) {
-      float a, b;
-      std::memcpy(&a, bits.data() + 4 * i, 4);
-      std::memcpy(&b, run.bits.data() + 4 * i, 4);
-      BOOST_TEST(std::abs(a - b) < 1e-5);
-    }
+    REQUIRE_OK(root.status());
+    const Operation init = GlobalVariablesInitializer(root);
+    auto session = Session::Create();
+    REQUIRE_OK(session.status());
+    REQUIRE_OK((*session)->Extend(*root.graph()));
+    REQUIRE_OK((*session)->Run({}, {}, {init}, nullptr));
+    REQUIRE_OK((*session)->Run({}, {}, {sync.make_places()}, nullptr));
+    Feeds feeds{{sync.notice().name(), Tensor::Vector<int64_t>({SyncReplicas::kGradient, 0, 1, 0})}};
+    for (const char* name : {"a", "b", "c"})
+      feeds.emplace_back(StrCat("hidden_", name), Tensor(DType::kFloat, TensorShape({3, 2})));
+    const absl::Status sent = (*session)->Run(feeds, {}, {sync.send(0)}, nullptr);
+    BOOST_TEST((sent.code() == absl::StatusCode::kInvalidArgument), sent);
   }
 }
 

@@ -84,14 +84,29 @@ class Brittle : public Adam {
 // One worker's graph: rows of a table by id, times a matrix.
 struct Model {
   Model(int worker, int workers, Optimizer& optimizer, bool sparse, int take = 0, bool async = false, int parts = 0,
-        bool live_replicas = false) {
+        bool live_replicas = false, bool many = false) {
     const Scope on = root.WithDeviceFunction(
         ReplicaDevices({.ps_tasks = kServers, .worker_device = StrCat("/job:worker/task:", worker)}));
     w = Variable(on.WithOpName("w"),
                  init::TruncatedNormal(0.0, 0.5, 7)(on, TensorShape({sparse ? 6 : kIn, kOut}), DType::kFloat));
     b = Variable(on.WithOpName("b"), Tensor::Vector<float>({0.1f, -0.2f}));
     x = ops::Placeholder(on, sparse ? DType::kInt32 : DType::kFloat);
-    const Output y = sparse ? ops::GatherV2(on, w, x, 0) : ops::MatMul(on, x, w);
+    Output y = sparse ? ops::GatherV2(on, w, x, 0) : ops::MatMul(on, x, w);
+    // A row of small variables on each server, one of more bytes than travel together, and one of
+    // another type.
+    Output more;
+    if (many) {
+      const auto variable = [&](const char* name, const TensorShape& shape, DType dtype) {
+        return Variable(on.WithOpName(name), init::TruncatedNormal(0.0, 0.1, 11)(on, shape, dtype));
+      };
+      const Variable d = variable("d", {kOut, kOut}, DType::kFloat), c = variable("c", TensorShape(), DType::kFloat),
+                     e = variable("e", {kOut}, DType::kFloat), f = variable("f", {1, kOut}, DType::kDouble),
+                     large = variable("large", {200, 100}, DType::kFloat);
+      more = ops::Add(on, ops::Mul(on, e, c), ops::Cast(on, f, DType::kFloat));
+      more = ops::Add(on, more, ops::Mean(on, ops::Square(on, large), Tensor::Vector<int32_t>({0, 1})));
+      y = ops::MatMul(on, y, d);
+    }
+    if (more.valid()) y = ops::Add(on, y, more);
     const Output target = ops::Const(on, Tensor::Vector<float>({1.0f, -1.0f}));
     loss = ops::Mean(on, ops::Square(on, ops::Sub(on, ops::Add(on, y, b), target)), Tensor::Vector<int32_t>({0, 1}));
     step = GetOrCreateGlobalStep(on);
@@ -138,7 +153,7 @@ struct Run {
     } else {
       optimizer = std::make_unique<Adam>(0.1);
     }
-    const Model m(worker, workers, *optimizer, sparse, take, async, parts, live_replicas);
+    const Model m(worker, workers, *optimizer, sparse, take, async, parts, live_replicas, many);
     TrainingOptions options;
     options.session.runtime = cluster;
     options.last_step = steps;
@@ -207,7 +222,7 @@ struct Run {
   int take = 0, parts = 0;
   int64_t steps = 10, save_steps = 4;
   std::chrono::milliseconds give_up{60'000};
-  bool sparse = false, brittle = false, async = false, live_replicas = false;
+  bool sparse = false, brittle = false, async = false, live_replicas = false, many = false;
   std::string folder;
   std::function<absl::Status(int worker, int64_t step)> before_feeds;
   std::function<absl::Status(int64_t step)> before_update;

@@ -72,6 +72,19 @@ BOOST_AUTO_TEST_CASE(requests_groups_and_errors) {
        false,
        "a:cpu b:cpu c:cpu",
        {}},
+      {"what only waits for others goes where most of these are, if nobody says otherwise",
+       R"(a = TestRandom @/job:ps
+          b = TestRandom @/job:ps
+          c = TestRandom
+          d = TestNeg(c) @/job:w
+          n = NoOp(^a, ^b, ^d)
+          m = NoOp(^n)
+          o = NoOp(^a) @/job:w
+          e = NoOp(^a, ^d)
+          f = NoOp)",
+       false,
+       "a:ps b:ps c:cpu d:cpu n:ps m:ps o:cpu e:cpu f:cpu",
+       {}},
       {"requests in part and in full",
        "a = TestRandom @/job:ps\nb = TestNeg(a) @/gpu:1\nc = TestNeg(a) @/device:GPU:*\nd = "
        "TestNeg(a) @/job:w/replica:0/task:0/cpu:0",

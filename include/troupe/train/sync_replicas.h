@@ -63,7 +63,7 @@ struct SyncReplicasOptions {
   int take = 0;     // gradients of an update; 0: all. Not with `parts`
   // Elastic: gradients of a step, at most kMostParts; 0: one of each worker. Each part has nodes of
   // its own in the graph, and is a target of its own: a worker compiles its step anew for each part
-  // that it is given for the first time.
+  // that it is given for the first time, and when values first come with the token.
   int parts = 0;
   // Each parameter server has a replica of its variables at another one, from where they come back
   // when it is lost: no update is made again but the one that broke off (server_state.h).
@@ -103,6 +103,17 @@ class SyncReplicas {
   const Output& notice() const { return notice_; }
   const Operation& say() const { return say_; }
   const Output& token() const { return token_; }
+  // What variables are once the token is there: fetched with the token, and fed to `send` in place
+  // of the tensors that read them, they spare the worker a message to the servers and the answer.
+  // Variables with dense gradients; those of more than kLargestWithToken bytes only where all of
+  // them together have at most kAllWithToken, since else a worker may begin with the small ones
+  // while a large one comes.
+  struct ValueWithToken {
+    std::vector<std::string> reads;  // names of the tensors that stand for the variable in the graph
+    Output value;
+  };
+  const std::vector<ValueWithToken>& values_with_token() const { return values_with_token_; }
+  static constexpr int64_t kLargestWithToken = int64_t{64} << 10, kAllWithToken = int64_t{4} << 20;
   // Computes the gradients, puts them in their places, and gives the notice with the loss. The part
   // of a step matters only when it is elastic.
   const Operation& send(int part) const { return sends_[elastic() ? static_cast<size_t>(part) : 0]; }
@@ -134,6 +145,7 @@ class SyncReplicas {
   ServerState state_;
   Output notice_, token_, heard_, heard_loss_, taken_, numbers_;
   std::vector<Output> hands_;
+  std::vector<ValueWithToken> values_with_token_;
   std::vector<Operation> sends_;
   Operation say_, hand_out_, update_, update_and_hand_out_, make_places_;
 };

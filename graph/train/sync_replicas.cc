@@ -34,8 +34,8 @@ absl::Status Check(const SyncReplicasOptions& o) {
   return absl::OkStatus();
 }
 
-// The tensors by which a worker reads a variable of known shape, whatever comes before them; none for
-// a variable that is a reference, and none that somebody beside it reads.
+// The tensors by which a worker reads a variable of known shape, whatever comes before them; none
+// for a variable that is a reference, and none that somebody beside it reads.
 std::vector<std::string> ReadsOf(const Variable& v) {
   std::vector<std::string> reads;
   if (!v.is_resource() || !v.variable_shape().IsFullyDefined()) return reads;

@@ -133,6 +133,20 @@ BOOST_AUTO_TEST_CASE(small_variables_come_with_the_token) {
   BOOST_TEST(with_token(doubled) == "v/Read:0");
 }
 
+// A worker other than the chief's waits 2.5 s for a token and its values, and then for one alone.
+BOOST_AUTO_TEST_CASE(a_worker_that_has_waited_in_vain_waits_again) {
+  const auto [bits, losses] = Undisturbed(2);
+  Run run(2);
+  run.before_update = [](int64_t step) {
+    if (step == 3) std::this_thread::sleep_for(2800ms);
+    return absl::OkStatus();
+  };
+  const TrainingReport report = run.All();
+  BOOST_TEST((run.bits == bits));
+  CheckLosses(run, losses);
+  BOOST_TEST(report.lost_updates == 0);
+}
+
 // However many gradients go to a server together.
 BOOST_AUTO_TEST_CASE(a_gradient_of_another_shape_is_refused) {
   for (const bool known : {true, false}) {

@@ -103,7 +103,7 @@ absl::StatusOr<TrainingReport> TrainApart(const Scope& root, const AsyncReplicas
                                           const TrainingOptions& options) {
   if (InsideActor()) return FailedPrecondition("TrainApart blocks, and was called in an actor's handler");
   TROUPE_RETURN_IF_ERROR(root.status());
-  if (options.last_step < 0) return InvalidArgument("TrainingOptions.last_step is ", options.last_step, ": below 0");
+  TROUPE_RETURN_IF_ERROR(CheckOptions(options));
   Teller teller(options);
   Stop stop;
   StepTracer tracer(options.trace, &teller);

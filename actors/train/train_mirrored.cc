@@ -196,7 +196,7 @@ absl::StatusOr<TrainingReport> TrainMirrored(const Scope& root, const MirroredTr
                                              const TrainingOptions& options) {
   if (InsideActor()) return FailedPrecondition("TrainMirrored blocks, and was called in an actor's handler");
   TROUPE_RETURN_IF_ERROR(root.status());
-  if (options.last_step < 0) return InvalidArgument("TrainingOptions.last_step is ", options.last_step, ": below 0");
+  TROUPE_RETURN_IF_ERROR(CheckOptions(options));
   if (replica < 0 || replica >= mirrored.replicas()) {
     return InvalidArgument("TrainMirrored was called for replica ", replica, " of ", mirrored.replicas());
   }

@@ -421,7 +421,7 @@ absl::StatusOr<TrainingReport> TrainTogether(const Scope& root, const SyncReplic
                                              const TrainingOptions& options) {
   if (InsideActor()) return FailedPrecondition("TrainTogether blocks, and was called in an actor's handler");
   TROUPE_RETURN_IF_ERROR(root.status());
-  if (options.last_step < 0) return InvalidArgument("TrainingOptions.last_step is ", options.last_step, ": below 0");
+  TROUPE_RETURN_IF_ERROR(CheckOptions(options));
   if (sync.elastic() && !options.part_feeds)
     return InvalidArgument("elastic training needs TrainingOptions.part_feeds: what is fed for a part of a step");
   Teller teller(options);

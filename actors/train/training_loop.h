@@ -160,6 +160,9 @@ class TrainingLoop {
   bool told_ = false, users_error_ = false, done_since_back_ = true;
 };
 
+// What no training can be done with, whoever is there.
+absl::Status CheckOptions(const TrainingOptions& options);
+
 // An update that broke off leaves variables of which it is not known what they are (DATA_LOSS):
 // that, too, is mended by beginning anew.
 inline absl::Status OfUpdate(const absl::Status& s) {

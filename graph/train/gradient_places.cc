@@ -56,6 +56,7 @@ class PlacesOfWorkers : public GradientPlaces {
     const auto its = static_cast<size_t>(worker);
     if (!dense_.empty()) return {SetTo(here, dense_[its], CastTo(s, grad, dtype))};
     const std::optional<IndexedSlices> slices = SlicesOf(s, grad);
+    if (!slices) return {};  // the scope has an error
     return {Group(here, {SetTo(here, indices_[its], slices->indices),
                          SetTo(here, values_[its], CastTo(s, slices->values, dtype))})};
   }

@@ -32,6 +32,9 @@ ServerState::ServerState(const ScopeAt& at, const Variable& global_step, const S
   if (!at.ok()) return;
   if (!global_step.handle().valid()) {
     at.Fail(InvalidArgument("the state of servers needs a global step"));
+  } else if (const DType t = global_step.variable_dtype(); t != DType::kInt32 && t != DType::kInt64) {
+    at.Fail(InvalidArgument("the global step '", global_step.variable_name(), "' is ", Name(t),
+                            ", which is neither int32 nor int64"));
   } else if (options.live_replicas && !options.undo) {
     at.Fail(InvalidArgument("live replicas need undo, without which they could not be brought to one step"));
   } else {

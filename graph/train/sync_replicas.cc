@@ -153,6 +153,11 @@ SyncReplicas::SyncReplicas(const ScopeAt& at, Optimizer& optimizer, const std::v
   if (used.empty()) wrong.Update(InvalidArgument("SyncReplicas was given no gradients"));
   if (!global_step.handle().valid() || !loss.valid())
     wrong.Update(InvalidArgument("SyncReplicas needs a loss and a global step"));
+  if (const PartialTensorShape shape = loss.valid() ? at->ShapeOf(loss) : PartialTensorShape();
+      shape.known_rank() && shape.rank() != 0) {
+    wrong.Update(InvalidArgument("SyncReplicas needs a loss that is a scalar, and '", loss.name(), "' is ",
+                                 shape.DebugString()));
+  }
   if (wrong.ok()) {
     Builder(this).Build(at, optimizer, used);
   } else {
@@ -204,7 +209,7 @@ void SyncReplicas::Builder::BuildWorker(const Scope& s, const std::vector<GradAn
   if (to_.elastic()) number = train::Build(worker.WithOpName("number"), "GatherV2", {to_.notice_, 3, 0});
   std::vector<std::vector<Operation>> put(static_cast<size_t>(std::max(1, options_.parts)));
   const std::vector<Output> sent = Sent(worker, grads);
-  for (size_t i = 0; i < grads.size(); ++i) {
+  for (size_t i = 0; i < grads.size() && worker.ok(); ++i) {
     const std::vector<Operation> its = places_[i]->Put(worker, sent[i], options_.worker, number);
     for (size_t part = 0; part < its.size(); ++part) put[part].push_back(its[part]);
   }

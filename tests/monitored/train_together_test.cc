@@ -8,6 +8,7 @@
 
 #include "tests/checkpoint/held_files.h"
 #include "tests/monitored/training_runs.h"
+#include "troupe/files.h"
 #include "troupe/kernel.h"
 #include "troupe/op_def.h"
 #include "troupe/queues.h"
@@ -532,6 +533,21 @@ BOOST_AUTO_TEST_CASE(a_number_of_updates_below_0_is_refused) {
   }
 }
 
+// At once, and not when give_up is over.
+BOOST_AUTO_TEST_CASE(a_folder_that_is_a_file_is_refused) {
+  REQUIRE_OK(files::Write("mem://together_file", "x"));
+  for (const bool async : {false, true}) {
+    for (const char* folder : {"mem://together_file", "/dev/null", "/dev/null/below"}) {
+      Run run(1);
+      run.async = async;
+      run.folder = folder;
+      const auto s = run.Part(0).status();
+      BOOST_TEST(absl::IsInvalidArgument(s), s);
+      BOOST_TEST(s.message().find(folder) != std::string::npos, s);
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_worker_that_does_not_come_is_named) {
   Run run(2);
   run.steps = 2;
@@ -598,6 +614,27 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_built_is_told) {
   BOOST_TEST(told({.workers = 2, .take = 3}, false).find("of which 3 are taken") != std::string::npos);
   BOOST_TEST(told({.workers = 2}, true).find("no gradients") != std::string::npos);
   BOOST_TEST(told({.workers = 2}, false) == "");
+
+  const auto build = [](const Scope& root, const Variable& step, const std::function<void(std::vector<GradAndVar>*)>& f,
+                        bool vector = false) {
+    const Variable w(root.WithOpName("w"), Tensor::Vector<float>({1, 2}));
+    const Variable table(root.WithOpName("table"), Tensor::Of<float>({1, 2, 3, 4}, TensorShape({2, 2})));
+    const Output rows = ops::GatherV2(root, table, ops::Const(root, Tensor::Vector<int32_t>({0})), 0);
+    const Output loss = ops::Sum(root, ops::Mul(root, rows, w), Tensor::Vector<int32_t>({0, 1}));
+    GradientDescent descent(0.1f);
+    auto grads = descent.ComputeGradients(root, loss);
+    if (f) f(&grads);
+    const SyncReplicas sync(root, descent, grads, vector ? Output(w) : loss, step, {.workers = 2});
+    return std::string(root.status().message());
+  };
+  const Scope a = Scope::NewRootScope(), b = Scope::NewRootScope(), c = Scope::NewRootScope();
+  // Behind the gradient that is refused there is one of rows.
+  const auto flat = [&](std::vector<GradAndVar>* grads) {
+    (*grads)[0].grad = ops::Const(a, Tensor::Vector<float>({1, 2, 3}));
+  };
+  BOOST_TEST(build(a, GetOrCreateGlobalStep(a), flat).find("w") != std::string::npos);
+  BOOST_TEST(build(b, Variable(b.WithOpName("s"), 0.5f), nullptr).find("'s' is float32") != std::string::npos);
+  BOOST_TEST(build(c, GetOrCreateGlobalStep(c), nullptr, true).find("is a scalar") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
